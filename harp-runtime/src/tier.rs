@@ -47,6 +47,7 @@ impl HostCode {
             let native = match image {
                 Some(image) => native.for_calls(&harp_native::Calls {
                     function: image.kernel().start,
+                    bytes: image.kernel().end - image.kernel().start,
                     arguments: KernelEntry::GLOBAL_ID_X.index() + 1,
                     returns: image.returns(),
                 }),

@@ -1,6 +1,8 @@
 //! What is seen of a machine when a region is formed: instructions in memory, registers, the divergence stack.
 
 use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hasher};
+use std::ops::Range;
 
 use harp_emu::{Frame, MemoryWords, RegisterWords};
 use harp_isa::MAX_ENCODED_BYTES;
@@ -62,6 +64,25 @@ pub(crate) fn read(memory: MemoryWords<'_>, address: u64, count: usize) -> Vec<u
         (word >> (8 * (at % width))) as u8
     };
     (start..start.saturating_add(count).min(size)).map(byte).collect()
+}
+
+/// A number for the words of memory in a range of addresses.
+pub(crate) fn digest(memory: MemoryWords<'_>, range: Range<u64>) -> u64 {
+    use std::sync::atomic::Ordering::Relaxed;
+    fn part<'a, T>(words: &'a [T], range: &Range<u64>) -> impl Iterator<Item = &'a T> {
+        let index = |address: u64| usize::try_from(address).unwrap_or(usize::MAX) / size_of::<T>();
+        words.iter().take(index(range.end)).skip(index(range.start))
+    }
+    let mut hasher = DefaultHasher::new();
+    match memory {
+        MemoryWords::Four(words) => {
+            part(words, &range).for_each(|word| hasher.write_u32(word.load(Relaxed)));
+        }
+        MemoryWords::Eight(words) => {
+            part(words, &range).for_each(|word| hasher.write_u64(word.load(Relaxed)));
+        }
+    }
+    hasher.finish()
 }
 
 /// Bytes of memory.

@@ -54,6 +54,8 @@ impl Bits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Callee {
     pub(crate) start: u64,
+    /// Bytes of its code.
+    pub(crate) bytes: u64,
     /// How many registers hold arguments.
     pub(crate) arguments: u8,
     pub(crate) returns: [Option<u64>; RETURNS],

@@ -99,18 +99,18 @@ impl std::fmt::Debug for Shared {
 #[derive(Debug, Default)]
 pub(crate) struct Regions {
     pub(crate) all: Vec<Arc<Translated>>,
-    /// Instructions that the interpreter has issued, by the addresses where it was seen then.
-    pub(crate) hot: HashMap<u64, Hot>,
+    /// Instructions that the interpreter has issued, by the pieces where it was seen then.
+    pub(crate) hot: HashMap<Piece, Hot>,
     /// Heads that were given up, and how often they had been translated.
-    pub(crate) refused: HashSet<Key>,
+    pub(crate) refused: HashSet<(Program, Key)>,
     /// What is still assumed in regions of heads where more did not hold.
-    pub(crate) assumed: HashMap<Key, Assumed>,
+    pub(crate) assumed: HashMap<(Program, Key), Assumed>,
     /// Whether another thread is translating.
     pub(crate) is_busy: bool,
     pub(crate) stats: TierStats,
 }
 
-/// How much the interpreter does at a place.
+/// How much the interpreter does in a piece of memory.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Hot {
     pub(crate) issued: u64,
@@ -118,8 +118,23 @@ pub(crate) struct Hot {
     pub(crate) patience: u32,
 }
 
-/// Addresses that count as one place when the interpreter is seen there, in bytes.
-pub(crate) const PLACE_BYTES: u64 = 256;
+/// A number for the code of the function that a program promises something of: other programs have other code at the same
+/// addresses. 0 without such a promise.
+pub(crate) type Program = u64;
+
+/// Where the interpreter is seen: a program, and a piece of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Piece(Program, u64);
+
+impl Piece {
+    /// The piece that an address is in.
+    pub(crate) fn new(program: Program, pc: u64) -> Piece {
+        Piece(program, pc / PIECE_BYTES)
+    }
+}
+
+/// Bytes of a piece.
+const PIECE_BYTES: u64 = 256;
 /// Machines with this many registers or more seldom keep values in memory.
 const MANY_REGISTERS: u8 = 16;
 /// The most regions.
@@ -145,15 +160,15 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Translates a region. Returns whether that was possible.
-    pub(crate) fn translate(&self, formed: Formed) -> bool {
+    /// Translates a region of a program. Returns whether that was possible.
+    pub(crate) fn translate(&self, program: Program, formed: Formed) -> bool {
         let (head, gprs) = (formed.region.head, formed.shape().arch.gprs());
         // With few registers the mid-end makes code slower, up to 1.5 times.
         let isa = &self.isas[usize::from(gprs >= MANY_REGISTERS)];
         let made = formed.translate(isa);
         let mut regions = self.regions();
         let Some(translated) = made else {
-            regions.refused.insert(head);
+            regions.refused.insert((program, head));
             return false;
         };
         regions.stats.regions += 1;
@@ -168,13 +183,13 @@ impl Shared {
 
     /// Has another thread translate a region, unless one is at work. Where no thread can be started, the place gets
     /// hot again.
-    pub(crate) fn translate_later(self: &Arc<Shared>, formed: Formed) {
+    pub(crate) fn translate_later(self: &Arc<Shared>, program: Program, formed: Formed) {
         if std::mem::replace(&mut self.regions().is_busy, true) {
             return;
         }
         let busy = Busy(self.clone());
         let work = move || {
-            busy.0.translate(formed);
+            busy.0.translate(program, formed);
         };
         // What a thread that cannot be started owns is dropped.
         drop(std::thread::Builder::new().name("harp-native".to_owned()).spawn(work));

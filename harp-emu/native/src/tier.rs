@@ -9,12 +9,13 @@ use harp_emu::{Frame, HostCode, HostTier};
 use harp_isa::ArchId;
 
 use crate::frame::{Leave, NOWHERE, RawFrame};
+use crate::observe::digest;
 use crate::record::{LEAST_ISSUED, Recorder, Step};
 use crate::region::Key;
 use crate::rows::{Held, are_rows};
 use crate::rules::{Assumed, Callee, Level, RETURNS, Rules};
 use crate::shape::Shape;
-use crate::shared::{LeaveCounts, MOST_REGIONS, PLACE_BYTES, Shared, TierStats, When};
+use crate::shared::{LeaveCounts, MOST_REGIONS, Piece, Program, Shared, TierStats, When};
 use crate::translated::{Formed, Tally, Translated};
 
 /// Runs hot regions of programs in host code: a tier for [`Machine::set_host_tier`](harp_emu::Machine::set_host_tier).
@@ -32,6 +33,8 @@ pub struct Native {
 pub struct Calls {
     /// The address of the function. It keeps the calling convention of [`harp_isa::abi`] and returns nothing.
     pub function: u64,
+    /// Bytes of its code, by which the tier tells it from others that take turns with it in the same memory.
+    pub bytes: u64,
     /// How many registers hold arguments.
     pub arguments: u8,
     /// Addresses behind calls of the function; the first four are used.
@@ -51,8 +54,8 @@ impl Native {
         for (place, &address) in returns.iter_mut().zip(&calls.returns) {
             *place = Some(address);
         }
-        let Calls { function: start, arguments, .. } = *calls;
-        let callee = Some(Callee { start, arguments: arguments.min(32), returns });
+        let Calls { function: start, bytes, arguments, .. } = *calls;
+        let callee = Some(Callee { start, bytes, arguments: arguments.min(32), returns });
         Native { shared: self.shared.clone(), callee }
     }
 
@@ -68,6 +71,7 @@ impl HostTier for Native {
             shared: self.shared.clone(),
             arch,
             callee: self.callee,
+            program: 0,
             raw: Box::new(RawFrame::new()),
             version: None,
             adopted: Vec::new(),
@@ -131,6 +135,7 @@ struct CoreCode {
     shared: Arc<Shared>,
     arch: ArchId,
     callee: Option<Callee>,
+    program: Program,
     raw: Box<RawFrame>,
     /// The version of the regions when it last looked, none if memory has changed since.
     version: Option<u64>,
@@ -200,6 +205,9 @@ impl CoreCode {
         if self.version == Some(version) {
             return;
         }
+        self.program = self.callee.map_or(0, |callee| {
+            digest(frame.memory, callee.start..callee.start.saturating_add(callee.bytes))
+        });
         self.settle();
         self.adopted.clear();
         self.waiting.clear();
@@ -349,12 +357,12 @@ impl CoreCode {
             regions.stats.given_up += 1;
             let head = translated.region.head;
             let assumed = translated.rules.assumed;
-            let place = regions.hot.entry(head.pc / PLACE_BYTES).or_default();
+            let place = regions.hot.entry(Piece::new(self.program, head.pc)).or_default();
             place.patience += 2;
             if place.patience > MOST_PATIENCE {
-                regions.refused.insert(head);
+                regions.refused.insert((self.program, head));
             } else if fails {
-                regions.assumed.insert(head, assumed.less());
+                regions.assumed.insert((self.program, head), assumed.less());
             }
             drop(regions);
             self.shared.version.fetch_add(1, Ordering::Release);
@@ -366,7 +374,7 @@ impl CoreCode {
         let key = Key { pc: *frame.pc, full: *frame.active == shape.full() };
         let When::After(limit) = self.shared.when else {
             let formed = self.form(key, shape, frame);
-            let is_there = formed.is_some_and(|formed| self.shared.translate(formed));
+            let is_there = formed.is_some_and(|formed| self.shared.translate(self.program, formed));
             return if is_there { None } else { Some(1) };
         };
         if self.recorder.is_idle() {
@@ -383,10 +391,10 @@ impl CoreCode {
         }
         let is_found = matches!(step, Step::Found);
         if let Some(formed) = is_found.then(|| self.form(key, shape, frame)).flatten() {
-            self.shared.translate_later(formed);
+            self.shared.translate_later(self.program, formed);
         } else {
             let mut regions = self.shared.regions();
-            let place = regions.hot.entry(key.pc / PLACE_BYTES).or_default();
+            let place = regions.hot.entry(Piece::new(self.program, key.pc)).or_default();
             place.patience = (place.patience + 2).min(20);
         }
         Some(self.pause)
@@ -396,7 +404,7 @@ impl CoreCode {
     fn is_hot(&mut self, key: Key, limit: u64) -> bool {
         let mut regions = self.shared.regions();
         let is_busy = regions.is_busy;
-        let place = regions.hot.entry(key.pc / PLACE_BYTES).or_default();
+        let place = regions.hot.entry(Piece::new(self.program, key.pc)).or_default();
         place.issued += self.pause;
         let is_hot = place.issued >= limit << place.patience && !is_busy;
         if is_hot {
@@ -409,17 +417,17 @@ impl CoreCode {
     fn form(&self, key: Key, shape: Shape, frame: &Frame<'_>) -> Option<Formed> {
         let assumed = {
             let regions = self.shared.regions();
-            if regions.refused.contains(&key) || regions.all.len() >= MOST_REGIONS {
+            if regions.refused.contains(&(self.program, key)) || regions.all.len() >= MOST_REGIONS {
                 return None;
             }
-            regions.assumed.get(&key).copied().unwrap_or(Assumed::Loads)
+            regions.assumed.get(&(self.program, key)).copied().unwrap_or(Assumed::Loads)
         };
         let when = self.shared.when;
         let seen = (!when.is_at_once()).then(|| self.recorder.seen());
         let rules = Rules { shape, assumed, callee: self.callee, leaves: when == When::Leaving };
         let formed = Formed::new(frame, shape, rules, seen);
         if formed.is_none() {
-            self.shared.regions().refused.insert(key);
+            self.shared.regions().refused.insert((self.program, key));
         }
         formed
     }
