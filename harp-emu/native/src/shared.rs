@@ -34,7 +34,7 @@ impl When {
 /// The instructions after which a region is worth its translation, as a rule.
 pub const USUAL: When = When::After(1 << 17);
 
-/// What a [`Native`] tier has done.
+/// What a [`Native`](crate::Native) tier has done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TierStats {

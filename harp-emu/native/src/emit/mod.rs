@@ -89,7 +89,7 @@ struct Emitter<'a, 'b> {
 
 /// Host code that is not compiled yet.
 pub(crate) struct Emitted {
-    /// What the region calls: [function](UserExternalName) number `n` is at place `n`.
+    /// What the region calls: the function with number `n` is at place `n`.
     pub(crate) helpers: Vec<Context>,
     pub(crate) region: Context,
     pub(crate) rows: Rows,
