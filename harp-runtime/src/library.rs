@@ -246,13 +246,24 @@ pub(crate) fn lane_definitions(word: WordSize) -> [(&'static str, i64); 9] {
     .map(|(name, field)| (name, i64::from(field.offset(word))))
 }
 
+/// What walks over several dimensions do with `%r2`, a work-item's number divided by the extent of the first one: they store
+/// its positions in the others. `%r0` is the argument block.
+const OUTER: &str = "\
+        ld %r0, %r0, A_EXTENT_Y
+        mod %r3, %r2, %r0
+        st %r3, %fp, L_Y
+        div %r2, %r2, %r0
+        st %r2, %fp, L_Z
+        ldi %r0, runtime.arguments
+";
+
 /// A walk in chunks, with this walk over grids of several dimensions.
 fn chunks(wide: bool, volume: &str) -> String {
     let (lines, next) = match wide {
         true => ([RUNS, LINE_WIDE], NEXT_WIDE),
         false => (["", LINE], NEXT),
     };
-    let volume = volume.replace("NEXT\n", next);
+    let volume = volume.replace("OUTER\n", OUTER).replace("NEXT\n", next);
     [&lines.concat(), CHUNKS, END, &volume].concat()
 }
 

@@ -92,14 +92,14 @@ fn launch(device: &Device, queue: &Queue, kernels: &[Arc<Kernel>; 2], numbers: &
     assert_eq!(device.read(&data).unwrap(), expected);
 }
 
-/// Pages by which the allocator may do otherwise from one moment to the next.
+/// Pages by which the allocator may do otherwise from one moment to the next, in a process of a few thousand.
 const SLACK: u64 = 400;
 
-/// The process has about as many pages as before.
-fn assert_is_flat(early: u64, what: &str) {
+/// The process has about as many pages as before, `slack` more at most.
+fn assert_is_flat(early: u64, slack: u64, what: &str) {
     let late = resident_pages().unwrap_or(0);
     assert!(
-        late <= early + early / 20 + SLACK,
+        late <= early + early / 20 + slack,
         "{early} pages after some {what}, {late} at the end"
     );
 }
@@ -138,7 +138,7 @@ fn memory_stays_flat_and_results_right() {
             });
         }
     });
-    assert_is_flat(early.into_inner(), "launches");
+    assert_is_flat(early.into_inner(), 0, "launches");
     // All of the device's memory is free again.
     let all = (256 << 20) - (1 << 20);
     assert!(device.buffer_uninitialized::<u8>(all).is_ok());
@@ -168,5 +168,5 @@ fn devices_with_host_code_leave_nothing_behind() {
             early = resident_pages().unwrap_or(0);
         }
     }
-    assert_is_flat(early, "devices");
+    assert_is_flat(early, SLACK, "devices");
 }

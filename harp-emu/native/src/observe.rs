@@ -9,6 +9,7 @@ use harp_isa::MAX_ENCODED_BYTES;
 
 use crate::body::Inst;
 use crate::class::Class;
+use crate::rows::first_lane;
 use crate::rules::{Level, State};
 use crate::shape::Shape;
 
@@ -103,19 +104,11 @@ pub(crate) fn observed(frame: &Frame<'_>, shape: Shape, live: u64) -> State {
     let link = shape.arch.gprs().saturating_sub(1);
     for r in (0..shape.arch.gprs().min(64)).filter(|r| live >> r & 1 != 0) {
         state.regs[usize::from(r)] = match class_of(frame, shape, r) {
-            Class::Uniform if r == link => Class::Const(first_lane(frame, shape, r)),
+            Class::Uniform if r == link => Class::Const(first_lane(&frame.registers, r, shape)),
             class => class,
         };
     }
     state
-}
-
-fn first_lane(frame: &Frame<'_>, shape: Shape, r: u8) -> u64 {
-    let first = usize::from(r) * shape.lane_words;
-    match &frame.registers {
-        RegisterWords::Four(words) => words[first].into(),
-        RegisterWords::Eight(words) => words[first],
-    }
 }
 
 /// What the lanes of a register have in common now.

@@ -126,14 +126,18 @@ pub(crate) fn are_rows(
     expected: &[(u8, Class)],
     shape: Shape,
 ) -> bool {
-    expected.iter().all(|&(r, class)| {
-        let start = usize::from(r) * shape.lane_words;
-        let first = match registers {
-            RegisterWords::Four(words) => words[start].into(),
-            RegisterWords::Eight(words) => words[start],
-        };
-        holds(registers, r, row(class, first), shape)
-    })
+    expected
+        .iter()
+        .all(|&(r, class)| holds(registers, r, row(class, first_lane(registers, r, shape)), shape))
+}
+
+/// Lane 0 of a register.
+pub(crate) fn first_lane(registers: &RegisterWords<'_>, r: u8, shape: Shape) -> u64 {
+    let first = usize::from(r) * shape.lane_words;
+    match registers {
+        RegisterWords::Four(words) => words[first].into(),
+        RegisterWords::Eight(words) => words[first],
+    }
 }
 
 fn holds(registers: &RegisterWords<'_>, r: u8, (first, stride): (u64, u64), shape: Shape) -> bool {

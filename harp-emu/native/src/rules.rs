@@ -1,5 +1,5 @@
-//! What is known of registers and predicates before an instruction, without running it: how each instruction changes
-//! it.
+//! What is known of registers, predicates and the divergence stack before an instruction, without running it, and how
+//! each instruction changes that.
 
 use harp_emu::compute;
 use harp_isa::Opcode;

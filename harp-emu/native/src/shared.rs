@@ -85,9 +85,9 @@ pub(crate) struct Shared {
     isas: &'static Isas,
     /// The number of changes to the regions.
     pub(crate) version: AtomicU64,
-    pub(crate) state: Mutex<Regions>,
+    state: Mutex<Regions>,
     /// The other thread is done.
-    pub(crate) done: Condvar,
+    done: Condvar,
 }
 
 impl std::fmt::Debug for Shared {

@@ -29,7 +29,7 @@ pub(super) fn choose(
 }
 
 /// The result of an instruction that can be executed once for all lanes.
-fn shared_result(inst: &MInst) -> Option<Reg> {
+pub(super) fn shared_result(inst: &MInst) -> Option<Reg> {
     match inst {
         MInst::Op { operands, .. } => match operands.first() {
             Some(&MOperand::Def(reg)) => Some(reg),

@@ -13,6 +13,7 @@ use harp_isa::{ArchId, Opcode, OpcodeFlags, RegClass};
 use hashbrown::{HashMap, HashSet};
 use smallvec::smallvec;
 
+use super::candidates::shared_result;
 use super::nesting::Nesting;
 use super::uniform::Uniform;
 use crate::vcode::{MInst, MOperand, Reg, VCode};
@@ -301,16 +302,9 @@ fn pure_result(inst: &MInst) -> Option<Reg> {
         | F::PRIVILEGED
         | F::DIVIDES;
     match inst {
-        MInst::Op { opcode, guard: None, operands } if !opcode.flags().intersects(acts) => {
-            match operands.first() {
-                Some(&MOperand::Def(reg)) => Some(reg),
-                _ => None,
-            }
+        MInst::Op { opcode, guard, .. } if guard.is_some() || opcode.flags().intersects(acts) => {
+            None
         }
-        MInst::Const { dst, .. }
-        | MInst::Address { dst, .. }
-        | MInst::LaneWord { dst, .. }
-        | MInst::GroupWord { dst, .. } => Some(*dst),
-        _ => None,
+        _ => shared_result(inst),
     }
 }

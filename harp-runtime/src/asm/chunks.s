@@ -8,8 +8,8 @@
   @p0 ? jmpi finish
         ori %r1, %item, #0
 
-/* The last chunk, with surplus lanes; %r1: position in the first dimension, the others are stored. The
-   only split of the runtime library holds surplus lanes back from the kernel. */
+/* The last chunk, with surplus lanes, which are held back from the kernel; %r1: position in the first dimension,
+   the others are stored. */
 remainder:
         ldi %r3, descriptor
         ld %r2, %r3, D_ITEMS

@@ -10,12 +10,7 @@ volume:
         ld %r3, %r3, D_ROW
         mod %r1, %item, %r3
         div %r2, %item, %r3
-        ld %r0, %r0, A_EXTENT_Y
-        mod %r3, %r2, %r0
-        st %r3, %fp, L_Y
-        div %r2, %r2, %r0
-        st %r2, %fp, L_Z
-        ldi %r0, runtime.arguments
+OUTER
         ld %r2, %r0, A_EXTENT_X
         ld %r3, %fp, L_LANES
         mod %r3, %r2, %r3

@@ -6,12 +6,7 @@ volume:
         ld %r1, %r0, A_EXTENT_X
         div %r2, %item, %r1
         mod %r1, %item, %r1
-        ld %r0, %r0, A_EXTENT_Y
-        mod %r3, %r2, %r0
-        st %r3, %fp, L_Y
-        div %r2, %r2, %r0
-        st %r2, %fp, L_Z
-        ldi %r0, runtime.arguments
+OUTER
         ldi %r3, descriptor
         ld %r2, %r3, D_FULL
         sub %r2, %item, %r2

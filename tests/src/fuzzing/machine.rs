@@ -99,6 +99,8 @@ fn check_audit(program: &Program, reference: &Outcome, reached: &mut Counts) {
 /// Runs a program in host code, to its end and until the fuel ends anywhere, under its own schedule and others; under its
 /// own also in such as leaves wherever it may.
 fn check_host_code(program: &Program, reference: &Outcome, reached: &mut Counts) {
+    let natives = [When::AtOnce, When::Leaving].map(|when| Some((when, Native::new(when)?)));
+    let [Some(at_once), Some(leaving)] = natives else { return };
     let config = &program.config;
     let scheduled = |schedule| MachineConfig { schedule, ..config.clone() };
     let mut configs: Vec<_> = program::schedules().into_iter().map(scheduled).collect();
@@ -108,8 +110,7 @@ fn check_host_code(program: &Program, reference: &Outcome, reached: &mut Counts)
     }
     let watched = |config| (config, watched(program, config));
     let cases: Vec<_> = configs.iter().map(watched).collect();
-    for when in [When::AtOnce, When::Leaving] {
-        let Some(native) = Native::new(when) else { return };
+    for (when, native) in [at_once, leaving] {
         let tier: Arc<dyn HostTier> = Arc::new(native.clone());
         let check = |config: &MachineConfig, expected: &Outcome| {
             let outcome = run_by(program, config, |machine| {

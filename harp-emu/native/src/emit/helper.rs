@@ -5,14 +5,13 @@
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
-    self, AbiParam, Block, ExtFuncData, ExternalName, InstBuilder, Signature, Type,
-    UserExternalName, UserFuncName, Value, types,
+    self, AbiParam, Block, ExtFuncData, ExternalName, InstBuilder, Signature, UserExternalName,
+    UserFuncName, Value, types,
 };
 use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 
-use super::memory::guest;
-use super::values::{expand, vector_constant};
+use super::parts::{LaneLoop, expand, guest, load, store, vector_constant};
 use super::{Emitter, aligned};
 use crate::body::Access;
 use crate::frame::{Leave, at, scratch};
@@ -315,9 +314,7 @@ impl Code<'_> {
         let host = self.b.ins().iadd(self.memory, address);
         if self.is_store {
             let word = self.b.ins().load(int, aligned(), here, scratch(1));
-            let narrow = narrow(access);
-            let word = if narrow == int { word } else { self.b.ins().ireduce(narrow, word) };
-            self.b.ins().store(guest(), word, host, 0);
+            store(&mut self.b, int, (word, host, 0), access);
         } else {
             let word = load(&mut self.b, int, (host, 0), access);
             self.b.ins().store(aligned(), word, here, scratch(3));
@@ -326,22 +323,12 @@ impl Code<'_> {
 
     /// A loop over the lanes whose bits are set, lowest first: `f` gets the frame moved to the lane, and its address.
     fn for_each_lane(&mut self, bits: Value, f: impl FnOnce(&mut Self, Value, Value)) {
-        let (head, body, after) =
-            (self.b.create_block(), self.b.create_block(), self.b.create_block());
-        let left = self.b.append_block_param(head, types::I64);
-        self.b.ins().jump(head, &[bits.into()]);
-        self.b.switch_to_block(head);
-        self.b.ins().brif(left, body, &[], after, &[]);
-        self.b.switch_to_block(body);
-        let lane = self.b.ins().ctz(left);
-        let distance = self.b.ins().imul_imm_s(lane, self.shape.bytes() as i64);
+        let lanes = LaneLoop::begin(&mut self.b, bits);
+        let distance = self.b.ins().imul_imm_s(lanes.lane, self.shape.bytes() as i64);
         let here = self.b.ins().iadd(self.frame, distance);
         let address = self.address_at(here, 0);
         f(self, here, address);
-        let less = self.b.ins().iadd_imm_s(left, -1);
-        let rest = self.b.ins().band(left, less);
-        self.b.ins().jump(head, &[rest.into()]);
-        self.b.switch_to_block(after);
+        lanes.end(&mut self.b);
     }
 
     /// Goes outside if an address is not usable.
@@ -428,31 +415,5 @@ impl Code<'_> {
         let blocks @ [holds, fails] = [self.b.create_block(), self.b.create_block()];
         self.b.ins().brif(condition, holds, &[], fails, &[]);
         blocks
-    }
-}
-
-/// A word that is loaded from an address of the host and a distance from there.
-pub(super) fn load(
-    b: &mut FunctionBuilder<'_>,
-    int: Type,
-    (address, distance): (Value, i32),
-    access: Access,
-) -> Value {
-    let narrow = narrow(access);
-    let value = b.ins().load(narrow, guest(), address, distance);
-    match access.signed {
-        _ if narrow == int => value,
-        true => b.ins().sextend(int, value),
-        false => b.ins().uextend(int, value),
-    }
-}
-
-/// What an access moves.
-pub(super) fn narrow(access: Access) -> Type {
-    match access.bytes {
-        1 => types::I8,
-        2 => types::I16,
-        4 => types::I32,
-        _ => types::I64,
     }
 }

@@ -4,9 +4,9 @@
 //! code leaves.
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, types};
+use cranelift_codegen::ir::{InstBuilder, Value, types};
 
-use super::helper::{load, narrow};
+use super::parts::{LaneLoop, guest, load, store};
 use super::values::Val;
 use super::{Emitter, aligned};
 use crate::body::{Access, Src};
@@ -14,11 +14,6 @@ use crate::class::Class;
 use crate::frame::{Leave, at, scratch};
 use crate::rules::Lanes;
 use harp_isa::Opcode;
-
-/// Accesses of guest memory.
-pub(super) fn guest() -> MemFlagsData {
-    MemFlagsData::new().with_notrap()
-}
 
 impl Emitter<'_, '_> {
     pub(super) fn load(&mut self, base: u8, offset: u64, access: Access, lanes: Lanes) -> Val {
@@ -33,14 +28,14 @@ impl Emitter<'_, '_> {
                 let place = self.scalar(&mut address);
                 let bad = self.outside(place, access, 0, false);
                 self.leave_if(bad, Leave::Access);
-                Val::uniform(self.load_at(place, 0, access))
+                Val::uniform(self.load_at(place, access))
             }
             (class, Lanes::AllOrNone | Lanes::Some) if class.is_uniform() => {
                 let place = self.scalar(&mut address);
                 let outside = self.outside(place, access, 0, false);
                 self.leave_if_executing(outside, Leave::Access);
                 let place = self.unless(outside, place);
-                Val::uniform(self.load_at(place, 0, access))
+                Val::uniform(self.load_at(place, access))
             }
             (Class::Affine(stride), Lanes::All) if self.rules.is_row(stride, access) => {
                 let lowest = self.lowest(&mut address, stride);
@@ -133,14 +128,14 @@ impl Emitter<'_, '_> {
     }
 
     /// Loads from a guest address that has been checked.
-    fn load_at(&mut self, place: Value, distance: i32, access: Access) -> Value {
+    fn load_at(&mut self, place: Value, access: Access) -> Value {
         let near = self.known(place).and_then(|place| i32::try_from(place).ok());
-        if let Some(place) = near.filter(|&place| place >= 0 && distance == 0) {
+        if let Some(place) = near.filter(|&place| place >= 0) {
             let memory = self.memory;
             return self.load_host(memory, place, access);
         }
         let address = self.host_address(place);
-        self.load_host(address, distance, access)
+        self.load_host(address, 0, access)
     }
 
     pub(super) fn load_host(&mut self, address: Value, distance: i32, access: Access) -> Value {
@@ -149,10 +144,8 @@ impl Emitter<'_, '_> {
     }
 
     fn store_host(&mut self, value: Value, address: Value, distance: i32, access: Access) {
-        let narrow = narrow(access);
-        let value =
-            if narrow == self.shape.int() { value } else { self.b.ins().ireduce(narrow, value) };
-        self.b.ins().store(guest(), value, address, distance);
+        let int = self.shape.int();
+        store(&mut self.b, int, (value, address, distance), access);
     }
 
     /// Where lane `lane` is, from the lowest address of a row.
@@ -397,22 +390,9 @@ impl Emitter<'_, '_> {
 
     /// A loop over the lanes whose bits are set, lowest first.
     fn for_each_lane(&mut self, bits: Value, f: impl FnOnce(&mut Self, Value)) {
-        let (head, body, after) =
-            (self.b.create_block(), self.b.create_block(), self.b.create_block());
-        let left = self.b.append_block_param(head, types::I64);
-        self.b.ins().jump(head, &[bits.into()]);
-        self.b.switch_to_block(head);
-        self.b.ins().brif(left, body, &[], after, &[]);
-        self.b.seal_block(body);
-        self.b.switch_to_block(body);
-        let lane = self.b.ins().ctz(left);
-        f(self, lane);
-        let less = self.b.ins().iadd_imm_s(left, -1);
-        let rest = self.b.ins().band(left, less);
-        self.b.ins().jump(head, &[rest.into()]);
-        self.b.seal_block(head);
-        self.b.seal_block(after);
-        self.b.switch_to_block(after);
+        let lanes = LaneLoop::begin(&mut self.b, bits);
+        f(self, lanes.lane);
+        lanes.end(&mut self.b);
     }
 
     /// Does something that has an effect, unless no lane executes.

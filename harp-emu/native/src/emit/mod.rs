@@ -12,6 +12,7 @@
 //! | `alu`, `memory` | what instructions do |
 //! | `helper` | functions that regions call for accesses that would take much code |
 //! | `assume` | what is assumed of their results, and guarded |
+//! | `parts` | pieces of code that regions and these functions share |
 //! | `block` | a block's instructions, and what they count |
 //! | `control` | jumps, splits, joins; edges between blocks |
 //! | `ways` | ways into the region and out of it |
@@ -22,6 +23,7 @@ mod block;
 mod control;
 mod helper;
 mod memory;
+mod parts;
 mod values;
 mod ways;
 

@@ -3,14 +3,11 @@
 use std::rc::Rc;
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{
-    self, ConstantData, InstBuilder, InstructionData, MemFlagsData, Type, Value, types,
-};
-use cranelift_frontend::FunctionBuilder;
+use cranelift_codegen::ir::{self, InstBuilder, InstructionData, MemFlagsData, Type, Value, types};
 
 use super::Emitter;
+use super::parts::{expand, vector_constant};
 use crate::class::Class;
-use crate::shape::{Shape, VECTOR_BYTES};
 
 /// Vectors that hold all lanes.
 pub(super) type Vectors = Rc<[Value]>;
@@ -355,41 +352,4 @@ impl Emitter<'_, '_> {
 /// The order of bytes when vectors are read as others.
 fn little() -> MemFlagsData {
     MemFlagsData::new().with_endianness(ir::Endianness::Little)
-}
-
-pub(super) fn vector_constant(
-    b: &mut FunctionBuilder<'_>,
-    ty: Type,
-    word: impl Fn(usize) -> u64,
-) -> Value {
-    let lanes = ty.lane_count() as usize;
-    let bytes = VECTOR_BYTES / lanes;
-    let words = (0..lanes).flat_map(|i| word(i).to_le_bytes()[..bytes].to_vec());
-    let data = ConstantData::from(words.collect::<Vec<u8>>());
-    let constant = b.func.dfg.constants.insert(data);
-    b.ins().vconst(ty, constant)
-}
-
-/// All ones or zero for each lane, by its bit.
-pub(super) fn expand(b: &mut FunctionBuilder<'_>, shape: Shape, bits: Value) -> Vec<Value> {
-    let (ty, per) = (shape.int_vector(), shape.per_vector());
-    let width = usize::from(shape.word.bits());
-    let mut vectors = Vec::new();
-    let mut word = None;
-    for k in 0..shape.vectors() {
-        let first = k * per;
-        if first.is_multiple_of(width) {
-            let shifted = b.ins().ushr_imm_u(bits, first as i64);
-            let scalar = match shape.bytes() {
-                4 => b.ins().ireduce(types::I32, shifted),
-                _ => shifted,
-            };
-            word = Some(b.ins().splat(ty, scalar));
-        }
-        let Some(word) = word else { continue };
-        let bit = vector_constant(b, ty, |i| 1 << ((first + i) % width));
-        let masked = b.ins().band(word, bit);
-        vectors.push(b.ins().icmp(IntCC::Equal, masked, bit));
-    }
-    vectors
 }

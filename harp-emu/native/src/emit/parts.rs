@@ -1,0 +1,124 @@
+//! Pieces of code that regions and their helpers have in common.
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{Block, ConstantData, InstBuilder, MemFlagsData, Type, Value, types};
+use cranelift_frontend::FunctionBuilder;
+
+use crate::body::Access;
+use crate::shape::{Shape, VECTOR_BYTES};
+
+/// Accesses of guest memory.
+pub(super) fn guest() -> MemFlagsData {
+    MemFlagsData::new().with_notrap()
+}
+
+/// A word that is loaded from an address of the host and a distance from there.
+pub(super) fn load(
+    b: &mut FunctionBuilder<'_>,
+    int: Type,
+    (address, distance): (Value, i32),
+    access: Access,
+) -> Value {
+    let narrow = narrow(access);
+    let value = b.ins().load(narrow, guest(), address, distance);
+    match access.signed {
+        _ if narrow == int => value,
+        true => b.ins().sextend(int, value),
+        false => b.ins().uextend(int, value),
+    }
+}
+
+/// Stores a word to an address of the host and a distance from there.
+pub(super) fn store(
+    b: &mut FunctionBuilder<'_>,
+    int: Type,
+    (word, address, distance): (Value, Value, i32),
+    access: Access,
+) {
+    let narrow = narrow(access);
+    let word = if narrow == int { word } else { b.ins().ireduce(narrow, word) };
+    b.ins().store(guest(), word, address, distance);
+}
+
+/// What an access moves.
+fn narrow(access: Access) -> Type {
+    match access.bytes {
+        1 => types::I8,
+        2 => types::I16,
+        4 => types::I32,
+        _ => types::I64,
+    }
+}
+
+/// A vector whose lane i is `word(i)`.
+pub(super) fn vector_constant(
+    b: &mut FunctionBuilder<'_>,
+    ty: Type,
+    word: impl Fn(usize) -> u64,
+) -> Value {
+    let lanes = ty.lane_count() as usize;
+    let bytes = VECTOR_BYTES / lanes;
+    let words = (0..lanes).flat_map(|i| word(i).to_le_bytes()[..bytes].to_vec());
+    let data = ConstantData::from(words.collect::<Vec<u8>>());
+    let constant = b.func.dfg.constants.insert(data);
+    b.ins().vconst(ty, constant)
+}
+
+/// All ones or zero for each lane, by its bit.
+pub(super) fn expand(b: &mut FunctionBuilder<'_>, shape: Shape, bits: Value) -> Vec<Value> {
+    let (ty, per) = (shape.int_vector(), shape.per_vector());
+    let width = usize::from(shape.word.bits());
+    let mut vectors = Vec::new();
+    let mut word = None;
+    for k in 0..shape.vectors() {
+        let first = k * per;
+        if first.is_multiple_of(width) {
+            let shifted = b.ins().ushr_imm_u(bits, first as i64);
+            let scalar = match shape.bytes() {
+                4 => b.ins().ireduce(types::I32, shifted),
+                _ => shifted,
+            };
+            word = Some(b.ins().splat(ty, scalar));
+        }
+        let Some(word) = word else { continue };
+        let bit = vector_constant(b, ty, |i| 1 << ((first + i) % width));
+        let masked = b.ins().band(word, bit);
+        vectors.push(b.ins().icmp(IntCC::Equal, masked, bit));
+    }
+    vectors
+}
+
+/// A loop over the lanes whose bits are set, lowest first, while its body is emitted.
+pub(super) struct LaneLoop {
+    head: Block,
+    after: Block,
+    left: Value,
+    /// The number of the lane.
+    pub(super) lane: Value,
+}
+
+impl LaneLoop {
+    /// Goes on in the loop's body.
+    pub(super) fn begin(b: &mut FunctionBuilder<'_>, bits: Value) -> LaneLoop {
+        let (head, body, after) = (b.create_block(), b.create_block(), b.create_block());
+        let left = b.append_block_param(head, types::I64);
+        b.ins().jump(head, &[bits.into()]);
+        b.switch_to_block(head);
+        b.ins().brif(left, body, &[], after, &[]);
+        b.seal_block(body);
+        b.switch_to_block(body);
+        let lane = b.ins().ctz(left);
+        LaneLoop { head, after, left, lane }
+    }
+
+    /// Goes on behind the loop.
+    pub(super) fn end(self, b: &mut FunctionBuilder<'_>) {
+        let LaneLoop { head, after, left, .. } = self;
+        let less = b.ins().iadd_imm_s(left, -1);
+        let rest = b.ins().band(left, less);
+        b.ins().jump(head, &[rest.into()]);
+        b.seal_block(head);
+        b.seal_block(after);
+        b.switch_to_block(after);
+    }
+}
