@@ -186,10 +186,19 @@ impl RawFrame {
             let most = self.below + self.high_water as usize;
             frame.stats.divergence_high_water = frame.stats.divergence_high_water.max(most);
         }
-        frame.stack.truncate(self.below);
-        for &RawEntry { mask, resume, behind } in &self.stack[..self.stack_len as usize] {
-            let resume = (resume != NOWHERE).then_some(resume);
-            let fits = frame.stack.push(StackEntry { mask, resume, behind });
+        let entries = &self.stack[..self.stack_len as usize];
+        let entries = entries.iter().map(|&RawEntry { mask, resume, behind }| StackEntry {
+            mask,
+            resume: (resume != NOWHERE).then_some(resume),
+            behind,
+        });
+        // Most visits leave the lower ones as they are.
+        let is_kept =
+            |(index, entry): &(usize, StackEntry)| frame.stack.get(*index).as_ref() == Some(entry);
+        let kept = self.below + (self.below..).zip(entries.clone()).take_while(is_kept).count();
+        frame.stack.truncate(kept);
+        for entry in entries.skip(kept - self.below) {
+            let fits = frame.stack.push(entry);
             debug_assert!(fits, "splits look for room");
         }
     }

@@ -67,6 +67,47 @@ pub(crate) fn read(memory: MemoryWords<'_>, address: u64, count: usize) -> Vec<u
     (start..start.saturating_add(count).min(size)).map(byte).collect()
 }
 
+/// Whether memory holds these bytes from `address` on. Each launch asks this of all regions, so it compares whole words.
+pub(crate) fn holds(memory: MemoryWords<'_>, address: u64, bytes: &[u8]) -> bool {
+    use std::sync::atomic::Ordering::Relaxed;
+    fn same<const N: usize>(
+        word: impl Fn(usize) -> Option<[u8; N]>,
+        mut at: usize,
+        mut bytes: &[u8],
+    ) -> bool {
+        while !bytes.is_empty() {
+            let Some(word) = word(at / N) else { return false };
+            let count = match bytes.first_chunk() {
+                Some(whole) if at.is_multiple_of(N) => {
+                    if word != *whole {
+                        return false;
+                    }
+                    N
+                }
+                _ => {
+                    let part = &word[at % N..];
+                    let count = part.len().min(bytes.len());
+                    if part[..count] != bytes[..count] {
+                        return false;
+                    }
+                    count
+                }
+            };
+            (at, bytes) = (at + count, &bytes[count..]);
+        }
+        true
+    }
+    let Ok(start) = usize::try_from(address) else { return false };
+    match memory {
+        MemoryWords::Four(words) => {
+            same(|at| Some(words.get(at)?.load(Relaxed).to_le_bytes()), start, bytes)
+        }
+        MemoryWords::Eight(words) => {
+            same(|at| Some(words.get(at)?.load(Relaxed).to_le_bytes()), start, bytes)
+        }
+    }
+}
+
 /// A number for the words of memory in a range of addresses.
 pub(crate) fn digest(memory: MemoryWords<'_>, range: Range<u64>) -> u64 {
     use std::sync::atomic::Ordering::Relaxed;
@@ -148,4 +189,44 @@ pub(crate) fn levels(frame: &Frame<'_>, shape: Shape) -> Vec<Level> {
     }
     levels.reverse();
     levels
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, AtomicU64};
+
+    use super::*;
+
+    #[test]
+    fn memory_holds_just_the_bytes_that_are_read_from_it() {
+        let bytes: Vec<u8> = (1..=32).collect();
+        let four: Vec<AtomicU32> = bytes
+            .as_chunks()
+            .0
+            .iter()
+            .map(|&word| AtomicU32::new(u32::from_le_bytes(word)))
+            .collect();
+        let eight: Vec<AtomicU64> = bytes
+            .as_chunks()
+            .0
+            .iter()
+            .map(|&word| AtomicU64::new(u64::from_le_bytes(word)))
+            .collect();
+        for memory in [MemoryWords::Four(&four), MemoryWords::Eight(&eight)] {
+            for start in 0..32 {
+                for count in 0..=32 - start {
+                    let mut part = read(memory, start as u64, count);
+                    assert_eq!(part, bytes[start..start + count]);
+                    assert!(holds(memory, start as u64, &part));
+                    for at in 0..count {
+                        part[at] ^= 1;
+                        assert!(!holds(memory, start as u64, &part), "{start} {count} {at}");
+                        part[at] ^= 1;
+                    }
+                    part.resize(33 - start, 0);
+                    assert!(!holds(memory, start as u64, &part), "it ends at 32");
+                }
+            }
+        }
+    }
 }

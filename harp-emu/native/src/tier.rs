@@ -263,7 +263,9 @@ impl CoreCode {
         raw.plain_from = raw.plain_from.max(code_end);
         raw.pc = *frame.pc;
         raw.entry = entry as u64;
-        raw.leaving = self.visits % (translated.places + 1);
+        if translated.places > 0 {
+            raw.leaving = self.visits % (translated.places + 1);
+        }
         let rows = &translated.rows;
         let warp = usize::from(frame.place[0]);
         if self.waiting.len() <= warp {

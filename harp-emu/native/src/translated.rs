@@ -10,7 +10,7 @@ use harp_emu::{Frame, MemoryWords};
 use crate::code::HostFunction;
 use crate::emit::{Emitted, emit};
 use crate::live::{Live, live, live_at_head};
-use crate::observe::{Fetcher, levels, memory_bytes, observed, read};
+use crate::observe::{self, Fetcher, levels, memory_bytes, observed};
 use crate::record::Seen;
 use crate::region::{self, Key, Region};
 use crate::rows::Rows;
@@ -140,7 +140,7 @@ impl Translated {
     ) -> bool {
         self.rules.shape == shape
             && self.rules.callee == callee
-            && self.code.iter().all(|(&pc, bytes)| read(memory, pc, bytes.len()) == *bytes)
+            && self.code.iter().all(|(&pc, bytes)| observe::holds(memory, pc, bytes))
     }
 
     /// The addresses of its instructions: the first, and that behind the last.
