@@ -47,9 +47,10 @@ impl Emitter<'_, '_> {
         }
     }
 
-    /// `opcode` of the sources.
+    /// `opcode` of the sources, in the lanes that execute at least.
     pub(super) fn map(&mut self, opcode: Opcode, sources: &[Src]) -> Val {
-        let mut vals: Vec<Val> = sources.iter().map(|&src| self.source(src)).collect();
+        let (mut vals, are_whole): (Vec<Val>, Vec<bool>) =
+            sources.iter().map(|&src| self.executed_source(src)).unzip();
         let classes: Vec<Class> = vals.iter().map(|val| val.class).collect();
         let class = self.rules.mapped(opcode, &classes);
         if matches!(opcode, Opcode::Div | Opcode::Mod | Opcode::Divs | Opcode::Mods) {
@@ -73,8 +74,10 @@ impl Emitter<'_, '_> {
                 None => self.slow(opcode, &mut vals),
             },
         };
-        for (&src, val) in sources.iter().zip(&vals) {
-            self.keep(src, val);
+        for ((&src, val), is_whole) in sources.iter().zip(&vals).zip(are_whole) {
+            if is_whole {
+                self.keep(src, val);
+            }
         }
         val
     }
@@ -477,9 +480,10 @@ impl Emitter<'_, '_> {
         self.slow(Opcode::Shfl, &mut vals)
     }
 
-    /// Whether the sources compare.
+    /// Whether the sources compare, in the lanes that execute at least.
     pub(super) fn test(&mut self, compare: Compare, a: Src, b: Src, lanes: Lanes) -> PredVal {
-        let mut vals = [self.source(a), self.source(b)];
+        let ((x, x_is_whole), (y, y_is_whole)) = (self.executed_source(a), self.executed_source(b));
+        let mut vals = [x, y];
         if self.rules.agrees(&self.at.state, &self.at.inst) {
             return self.test_once(&mut vals, lanes);
         }
@@ -492,8 +496,11 @@ impl Emitter<'_, '_> {
         let [x, y] = &mut vals;
         let (x, y) = (self.vectors(x), self.vectors(y));
         let vectors = self.zip(&x, &y, |e, x, y| e.compare(compare, x, y));
-        self.keep(a, &vals[0]);
-        self.keep(b, &vals[1]);
+        for (src, val, is_whole) in [(a, &vals[0], x_is_whole), (b, &vals[1], y_is_whole)] {
+            if is_whole {
+                self.keep(src, val);
+            }
+        }
         PredVal { vectors: Some(vectors.into()), ..PredVal::default() }
     }
 

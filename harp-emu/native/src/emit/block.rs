@@ -4,6 +4,7 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
 
 use super::values::{PredVal, Val, Vectors};
+use super::write::Written;
 use super::{Emitter, aligned};
 use crate::body::{Body, Inst};
 use crate::class::Class;
@@ -15,6 +16,8 @@ use crate::rules::{Bits, Lanes, State, lanes};
 #[derive(Clone, Debug)]
 pub(super) struct Local {
     pub(super) regs: Vec<Val>,
+    /// Of registers that were written in some lanes only, what was written.
+    pub(super) written: Vec<Option<Written>>,
     pub(super) preds: Vec<PredVal>,
     /// The predicates that the block has written.
     pub(super) written_preds: u64,
@@ -26,6 +29,7 @@ impl Local {
     fn new(state: &State, changed: u64) -> Local {
         Local {
             regs: state.regs.iter().map(|&class| Val::of(class)).collect(),
+            written: vec![None; state.regs.len()],
             preds: vec![PredVal::default(); 64],
             written_preds: 0,
             changed,
@@ -85,6 +89,9 @@ pub(super) struct Masks {
     /// Those that execute the instruction.
     executing: Option<Value>,
     executing_vectors: Option<Vectors>,
+    /// Those of the active ones that executed the last guarded instruction, and its guard.
+    guarded: Option<(Value, Value)>,
+    guarded_vectors: Option<Vectors>,
 }
 
 impl At {
@@ -249,62 +256,6 @@ impl Emitter<'_, '_> {
         Val::uniform(word)
     }
 
-    /// Writes a register in the lanes that execute.
-    pub(super) fn write(&mut self, dst: u8, new: Val, lanes: Lanes, after: &State) {
-        let class = after.regs[usize::from(dst)];
-        let was_garbage = self.at.state.garbage.regs >> dst & 1 != 0;
-        let val = if lanes == Lanes::All
-            || was_garbage
-            || class == new.class && matches!(class, Class::Const(_))
-        {
-            self.coerce(new, class)
-        } else {
-            self.blend(dst, new, class)
-        };
-        self.at.local.regs[usize::from(dst)] = val;
-        self.at.local.changed |= 1 << dst;
-    }
-
-    fn blend(&mut self, dst: u8, mut new: Val, class: Class) -> Val {
-        if class != Class::Vector {
-            let bits = self.executing_bits();
-            let (old, new) = (self.reg_scalar(dst), self.scalar(&mut new));
-            let scalar = self.b.ins().select(bits, new, old);
-            return Val { class, scalar: Some(scalar), vectors: None };
-        }
-        let mask = self.executing_vectors();
-        let (old, new) = (self.reg_vectors(dst), self.vectors(&mut new));
-        let both: Vec<(Value, Value)> = old.iter().copied().zip(new.iter().copied()).collect();
-        let vectors = both.into_iter().zip(mask.iter());
-        let vectors: Vec<Value> =
-            vectors.map(|((old, new), &mask)| self.b.ins().bitselect(mask, new, old)).collect();
-        Val::vector(vectors)
-    }
-
-    /// Writes a predicate in the lanes that execute.
-    fn write_pred(&mut self, dst: u8, new: PredVal, lanes: Lanes, after: &State) {
-        let index = usize::from(dst);
-        let was_garbage = self.at.state.garbage.preds >> dst & 1 != 0;
-        let val = if lanes == Lanes::All || was_garbage {
-            new
-        } else if let (true, Some(flag)) = (after.is_uniform_pred(dst), new.flag) {
-            let executing = self.executing_bits();
-            let old = self.pred_flag(dst);
-            let flag = self.b.ins().select(executing, flag, old);
-            PredVal { flag: Some(flag), ..PredVal::default() }
-        } else {
-            let executing = self.executing_bits();
-            let old = self.pred_bits(dst);
-            self.at.local.preds[index] = new;
-            let new = self.pred_bits(dst);
-            let differ = self.b.ins().bxor(old, new);
-            let differ = self.b.ins().band(differ, executing);
-            PredVal { bits: Some(self.b.ins().bxor(old, differ)), ..PredVal::default() }
-        };
-        self.at.local.preds[index] = val;
-        self.at.local.written_preds |= 1 << dst;
-    }
-
     // Masks
 
     /// Another instruction executes, or the same one in other lanes.
@@ -337,7 +288,15 @@ impl Emitter<'_, '_> {
             (Some(guard), true) => self.pred_bits(guard),
             (Some(guard), false) => {
                 let (active, bits) = (self.active_bits(), self.pred_bits(guard));
-                self.b.ins().band(active, bits)
+                match self.at.masks.guarded {
+                    Some((executing, known)) if known == bits => executing,
+                    _ => {
+                        let executing = self.b.ins().band(active, bits);
+                        self.at.masks.guarded = Some((executing, bits));
+                        self.at.masks.guarded_vectors = None;
+                        executing
+                    }
+                }
             }
         };
         self.at.masks.executing = Some(bits);
@@ -355,14 +314,17 @@ impl Emitter<'_, '_> {
             (Some(_), false) => {
                 // From bits: what a comparison yields blends with one instruction.
                 let bits = self.executing_bits();
-                self.expand(bits)
+                let known = self.at.masks.guarded_vectors.clone();
+                let vectors = known.unwrap_or_else(|| self.expand(bits));
+                self.at.masks.guarded_vectors = Some(vectors.clone());
+                vectors
             }
         };
         self.at.masks.executing_vectors = Some(vectors.clone());
         vectors
     }
 
-    fn active_vectors(&mut self) -> Vectors {
+    pub(super) fn active_vectors(&mut self) -> Vectors {
         if let Some(vectors) = &self.at.masks.active_vectors {
             return vectors.clone();
         }

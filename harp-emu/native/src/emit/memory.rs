@@ -300,12 +300,12 @@ impl Emitter<'_, '_> {
                 self.if_executing(lanes, |e| e.store_row(&values, lowest, stride, access));
             }
             (Class::Affine(stride), _) if self.rules.is_row(stride, access) => {
-                let values = self.reg_vectors(value);
+                let values = self.executed_vectors(value);
                 let bits = self.executing_bits();
                 self.if_any(bits, |e| e.store_row_masked(address, stride, &values, access));
             }
             _ => {
-                let (vectors, values) = (self.vectors(&mut address), self.reg_vectors(value));
+                let (vectors, values) = (self.vectors(&mut address), self.executed_vectors(value));
                 self.scatter(&vectors, &values, access, lanes);
             }
         }

@@ -14,6 +14,7 @@
 //! | `assume` | what is assumed of their results, and guarded |
 //! | `parts` | pieces of code that regions and these functions share |
 //! | `block` | a block's instructions, and what they count |
+//! | `write` | writes in the lanes that execute |
 //! | `control` | jumps, splits, joins; edges between blocks |
 //! | `ways` | ways into the region and out of it |
 
@@ -26,6 +27,7 @@ mod memory;
 mod parts;
 mod values;
 mod ways;
+mod write;
 
 use std::collections::BTreeMap;
 
