@@ -11,12 +11,12 @@ use cranelift_codegen::ir::{
 use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 
-use super::parts::{LaneLoop, expand, guest, load, store, vector_constant};
+use super::parts::{LaneLoop, guest, load, store, vector_constant};
 use super::{Emitter, aligned};
 use crate::body::Access;
 use crate::frame::{Leave, at, scratch};
 use crate::rules::Lanes;
-use crate::shape::Shape;
+use crate::shape::{Shape, VECTOR_BYTES};
 
 /// What such a function does, with the addresses in scratch vector 0. Where one of them is not usable it does nothing but
 /// say so.
@@ -155,7 +155,10 @@ impl Code<'_> {
     /// The access in all lanes of the machine. Then control goes to `done`.
     fn all_lanes(&mut self, done: Block) {
         if self.shape.is_whole() {
-            self.usable(None);
+            let bad = self.any_outside();
+            let go_on = self.b.create_block();
+            self.b.ins().brif(bad, self.outside, &[], go_on, &[]);
+            self.b.switch_to_block(go_on);
         } else {
             self.each_lane(|e, _, address| e.check(address));
         }
@@ -166,67 +169,42 @@ impl Code<'_> {
     /// The access in the lanes that execute. Then control goes to `done`.
     fn some_lanes(&mut self, done: Block) {
         let bits = self.b.ins().load(types::I64, aligned(), self.frame, at!(executing));
-        if !self.shape.is_whole() {
-            self.for_each_lane(bits, |e, _, address| e.check(address));
-        } else {
-            let addresses = self.usable(Some(bits));
+        if self.shape.is_whole() {
+            // Mostly the addresses of the other lanes are usable, too: then nobody must tell them apart.
+            let bad = self.any_outside();
+            let [some_bad, all_usable] = self.branch(bad);
+            self.b.switch_to_block(all_usable);
             if !self.is_store {
-                if self.access.bytes == self.shape.bytes() {
-                    self.row(bits, &addresses, done);
-                }
-                let count = self.b.ins().popcnt(bits);
-                let are_many =
-                    self.b.ins().icmp_imm_s(IntCC::SignedGreaterThanOrEqual, count, MANY_LANES);
-                let [many, few] = self.branch(are_many);
-                self.b.switch_to_block(many);
-                for (k, &vector) in addresses.iter().enumerate() {
-                    let place = scratch(0) + 16 * k as i32;
-                    self.b.ins().store(aligned(), vector, self.frame, place);
-                }
-                self.in_all_lanes();
-                self.b.ins().jump(done, &[]);
-                self.b.switch_to_block(few);
+                self.load_at_once(bits, done);
             }
+            self.for_each_lane(bits, Self::access_lane);
+            self.b.ins().jump(done, &[]);
+            self.b.switch_to_block(some_bad);
         }
+        self.for_each_lane(bits, |e, _, address| e.check(address));
         self.for_each_lane(bits, Self::access_lane);
         self.b.ins().jump(done, &[]);
     }
 
-    /// The addresses, which have been checked; if only the lanes of `bits` execute, others have one that is usable.
-    fn usable(&mut self, bits: Option<Value>) -> Vec<Value> {
-        let ty = self.shape.int_vector();
-        let from = self.is_store.then(|| {
-            let from = self.plain_from();
-            let word = match self.shape.bytes() {
-                4 => self.b.ins().ireduce(types::I32, from),
-                _ => from,
-            };
-            self.b.ins().splat(ty, word)
-        });
-        let masks = bits.map(|bits| expand(&mut self.b, self.shape, bits));
-        let addresses: Vec<Value> = (0..self.shape.vectors())
-            .map(|k| {
-                let place = scratch(0) + 16 * k as i32;
-                let address = self.b.ins().load(ty, aligned(), self.frame, place);
-                match (masks.as_ref().map(|masks| masks[k]), from) {
-                    (Some(mask), Some(from)) => self.b.ins().bitselect(mask, address, from),
-                    (Some(mask), None) => self.b.ins().band(address, mask),
-                    (None, _) => address,
-                }
-            })
-            .collect();
-        let bad = self.any_outside(&addresses, from);
-        let go_on = self.b.create_block();
-        self.b.ins().brif(bad, self.outside, &[], go_on, &[]);
-        self.b.switch_to_block(go_on);
-        addresses
+    /// Loads in all lanes, if many execute, whose addresses have all been checked, and goes to `done`.
+    fn load_at_once(&mut self, bits: Value, done: Block) {
+        if self.access.bytes == self.shape.bytes() {
+            self.row(bits, done);
+        }
+        let count = self.b.ins().popcnt(bits);
+        let are_many = self.b.ins().icmp_imm_s(IntCC::SignedGreaterThanOrEqual, count, MANY_LANES);
+        let [many, few] = self.branch(are_many);
+        self.b.switch_to_block(many);
+        self.in_all_lanes();
+        self.b.ins().jump(done, &[]);
+        self.b.switch_to_block(few);
     }
 
     /// If all lanes load consecutive words, loads them at once and goes to `done`.
-    fn row(&mut self, bits: Value, addresses: &[Value], done: Block) {
-        let (per, lanes, bytes) = (self.shape.per_vector(), self.shape.lanes, self.shape.bytes());
-        let first = self.b.ins().extractlane(addresses[0], 0);
-        let last = self.b.ins().extractlane(addresses[addresses.len() - 1], per as u8 - 1);
+    fn row(&mut self, bits: Value, done: Block) {
+        let (lanes, bytes) = (self.shape.lanes, self.shape.bytes());
+        let first = self.address(0);
+        let last = self.address(lanes - 1);
         // The first and the last lane tell most others from rows.
         let distance = self.b.ins().isub(last, first);
         let span = (bytes * (lanes - 1)) as i64;
@@ -237,20 +215,26 @@ impl Code<'_> {
         let [looks, each] = self.branch(may_be_row);
         self.b.switch_to_block(looks);
         let ty = self.shape.int_vector();
-        let base = self.b.ins().splat(ty, first);
-        let differ: Vec<Value> = (addresses.iter().enumerate())
-            .map(|(k, &address)| {
-                let distance = self.vector(|i| (bytes * (k * per + i)) as u64);
-                let wanted = self.b.ins().iadd(base, distance);
-                self.b.ins().bxor(address, wanted)
-            })
-            .collect();
-        let differ = self.fold(&differ, |b, x, y| b.ins().bor(x, y));
-        let differs = self.b.ins().vany_true(differ);
+        let word = match bytes {
+            4 => self.b.ins().ireduce(types::I32, first),
+            _ => first,
+        };
+        let base = self.b.ins().splat(ty, word);
+        let steps = self.vector(|i| (bytes * i) as u64);
+        let start = self.b.ins().iadd(base, steps);
         let row = self.b.create_block();
-        self.b.ins().brif(differs, each, &[], row, &[]);
+        self.each_vector(start, |e, place, wanted| {
+            let address = e.b.ins().load(ty, aligned(), place, scratch(0));
+            let differ = e.b.ins().bxor(address, wanted);
+            let differs = e.b.ins().vany_true(differ);
+            let go_on = e.b.create_block();
+            e.b.ins().brif(differs, each, &[], go_on, &[]);
+            e.b.switch_to_block(go_on);
+            let further = e.vector(|_| VECTOR_BYTES as u64);
+            e.b.ins().iadd(wanted, further)
+        });
+        self.b.ins().jump(row, &[]);
         self.b.switch_to_block(row);
-        let first = self.address(0);
         let base = self.b.ins().iadd(self.memory, first);
         for k in 0..self.shape.vectors() {
             let words = self.b.ins().load(ty, guest(), base, 16 * k as i32);
@@ -258,6 +242,22 @@ impl Code<'_> {
         }
         self.b.ins().jump(done, &[]);
         self.b.switch_to_block(each);
+    }
+
+    /// A loop over vectors, which needs fewer of the host's registers than one after the other: `f` gets the frame moved
+    /// to the vector and what it returned for the one before.
+    fn each_vector(&mut self, start: Value, f: impl FnOnce(&mut Self, Value, Value) -> Value) {
+        let [head, after] = [self.b.create_block(), self.b.create_block()];
+        let ty = self.b.func.dfg.value_type(start);
+        let [place, value] = [types::I64, ty].map(|ty| self.b.append_block_param(head, ty));
+        self.b.ins().jump(head, &[self.frame.into(), start.into()]);
+        self.b.switch_to_block(head);
+        let next = f(self, place, value);
+        let further = self.b.ins().iadd_imm_s(place, VECTOR_BYTES as i64);
+        let end = self.b.ins().iadd_imm_s(self.frame, (VECTOR_BYTES * self.shape.vectors()) as i64);
+        let is_end = self.b.ins().icmp(IntCC::Equal, further, end);
+        self.b.ins().brif(is_end, after, &[], head, &[further.into(), next.into()]);
+        self.b.switch_to_block(after);
     }
 
     /// The access in all lanes, at addresses that have been checked.
@@ -355,13 +355,25 @@ impl Code<'_> {
         self.b.ins().load(types::I64, aligned(), self.frame, at!(plain_from))
     }
 
-    /// Whether any address is not usable; a store's are to be from `from` on.
-    fn any_outside(&mut self, addresses: &[Value], from: Option<Value>) -> Value {
+    /// Whether the address of any lane is not usable, whether it executes or not.
+    fn any_outside(&mut self) -> Value {
+        let ty = self.shape.int_vector();
+        let addresses: Vec<Value> = (0..self.shape.vectors())
+            .map(|k| self.b.ins().load(ty, aligned(), self.frame, scratch(0) + 16 * k as i32))
+            .collect();
+        let from = self.is_store.then(|| {
+            let from = self.plain_from();
+            let word = match self.shape.bytes() {
+                4 => self.b.ins().ireduce(types::I32, from),
+                _ => from,
+            };
+            self.b.ins().splat(ty, word)
+        });
         let (last, bytes) = (self.last, self.access.bytes as u64);
         let last = self.vector(|_| last);
-        let mut bad = self.beyond(addresses, last, from);
+        let mut bad = self.beyond(&addresses, last, from);
         if self.access.aligned && bytes > 1 {
-            let all = self.fold(addresses, |b, x, y| b.ins().bor(x, y));
+            let all = self.fold(&addresses, |b, x, y| b.ins().bor(x, y));
             let low = self.vector(|_| bytes - 1);
             let odd = self.b.ins().band(all, low);
             bad = self.b.ins().bor(bad, odd);
