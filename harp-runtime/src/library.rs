@@ -1,6 +1,6 @@
 //! The runtime library: boot code and grid walker, assembled for one machine.
 //!
-//! The assembly text is in `asm/` and uses base instructions only. It assumes that it is linked first, at
+//! The assembly text is in `asm/`. On machines without the extension it uses base instructions only. It assumes that it is linked first, at
 //! address 0, followed by a chunk `runtime.arguments` and one `runtime.kernel`; that the host fills
 //! in the [descriptor](Descriptor) before the run; and that the kernel keeps the calling
 //! convention of [`harp_isa::abi`]. It guarantees that each work-item of the grid runs the kernel
@@ -19,6 +19,8 @@ use harp_isa::abi::{ArgumentBlock, GroupField, LaneField};
 use harp_isa::{ArchId, Object, WordSize};
 
 const BOOT: &str = include_str!("asm/boot.s");
+const CLONE: &str = include_str!("asm/clone.s");
+const FIND: &str = include_str!("asm/find.s");
 const LINE: &str = include_str!("asm/line.s");
 const LINE_WIDE: &str = include_str!("asm/line_wide.s");
 const RUNS: &str = include_str!("asm/runs.s");
@@ -207,7 +209,8 @@ const NEXT_WIDE: &str = "        add %item, %item, %stride\n        sub %r2, %it
 /// Assembles a form of the runtime library for `arch`, for a kernel at a distance of `reach`.
 pub(crate) fn assemble(arch: ArchId, form: Form, reach: Reach) -> Object {
     let registers = Registers::choose(arch);
-    let boot = with_lane(BOOT, "%fp");
+    let lanes = if arch.has_extension() { FIND } else { CLONE };
+    let boot = with_lane(BOOT, "%fp").replace("\nLANES\n", &format!("\n{lanes}"));
     let walk = match form.walk {
         Walk::Chunks => chunks(registers.wide, VOLUME),
         Walk::Rows => chunks(registers.wide, ROWS),

@@ -37,21 +37,9 @@ warp_start:
         ld %fp, %r3, D_ROUNDED
         sub %fp, %item, %fp
         isneg @p0, %fp
-  @p0 ? jmpi clone_lanes
+  @p0 ? jmpi start_lanes
         halt
-clone_lanes:
-        subi %fp, %r2, #1
-        jmpi clone_test
-clone_next:
-        clone %fp                       /* the new lane finds its number in %fp */
-        subi %fp, %fp, #1
-clone_test:
-        rtop @p0, %fp
-  @p0 ? jmpi clone_next
-        jalis %ra, %r2, lane_start
-
-/* All lanes from here on. The number of a lane's first work-item is also that of its stack. */
-lane_start:
+LANES
         ld %ra, %r3, D_STACK_SHIFT
         add %item, %item, %fp
         shl %sp, %item, %ra
