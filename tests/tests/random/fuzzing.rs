@@ -9,7 +9,13 @@ use harp_tests::generate::Kind;
 use harp_tests::random::{Counts, counts, fuzz, merge};
 use harp_tests::seeds::random_bytes;
 
-/// Checks seeds, `length` bytes of each, which together must come to more than so many of these.
+/// A number that the environment gives, or the usual one.
+fn from_environment(name: &str, usual: u64) -> u64 {
+    env::var(name).ok().and_then(|n| n.parse().ok()).unwrap_or(usual)
+}
+
+/// Checks seeds, `length` bytes of each, which together must come to more than so many of these. `HARP_FIRST_SEED` is the
+/// first one, for a long run in parts.
 #[expect(clippy::print_stdout, reason = "the output of tests is captured, and shown if they fail")]
 fn smoke(
     seeds: u64,
@@ -18,7 +24,8 @@ fn smoke(
     least: &[(&str, u64)],
 ) -> Counts {
     let mut reached = Counts::new();
-    for seed in 0..seeds {
+    let first = from_environment("HARP_FIRST_SEED", 0);
+    for seed in first..first + seeds {
         // Whose output is captured, and shown if the check fails.
         println!("seed {seed}");
         merge(&mut reached, check(&random_bytes(seed, length(seed as usize))));
@@ -60,7 +67,7 @@ fn asm() {
 /// `HARP_SEQUENCES` is how many.
 #[test]
 fn builder() {
-    let count = env::var("HARP_SEQUENCES").ok().and_then(|n| n.parse().ok()).unwrap_or(400);
+    let count = from_environment("HARP_SEQUENCES", 400);
     let least = ["misused", "refused", "compiled"].map(|what| (what, count / 20));
     smoke(count, |seed| 200 + seed % 800, builder::check, &least);
 }
@@ -84,7 +91,7 @@ const PROGRAMS: [(&str, u64); 7] = [
 
 /// How many programs for machines the environment's `HARP_PROGRAMS` asks for.
 fn programs(usual: u64) -> u64 {
-    env::var("HARP_PROGRAMS").ok().and_then(|n| n.parse().ok()).unwrap_or(usual)
+    from_environment("HARP_PROGRAMS", usual)
 }
 
 #[test]

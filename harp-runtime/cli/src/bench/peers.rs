@@ -18,7 +18,7 @@ use super::table;
 /// The machine for which the emulator is fastest.
 const MACHINE: &str = "4w32/16/32/16+x";
 
-/// How often a kernel that is launched once runs, and one that is launched several times.
+/// How often a kernel that is launched once runs, and one that is launched several times: as in the OpenCL program.
 const RUNS: [usize; 2] = [5, 3];
 
 /// Run the kernels on which OpenCL implementations are compared
@@ -49,6 +49,9 @@ pub(super) struct Peers {
     /// How the kernels run
     #[arg(long, value_enum, default_value_t)]
     tier: TierOption,
+    /// How often each kernel runs [default: as in the OpenCL program: 5, or 3 if it is launched several times]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    runs: Option<u32>,
     /// Print what was translated to host code, and why and how often it was left
     #[arg(long, conflicts_with = "json")]
     tier_stats: bool,
@@ -116,7 +119,8 @@ impl Peers {
         let build = start.elapsed();
         let (mut items, mut launches, mut first, mut best) = (0, 0, None, Duration::MAX);
         let mut output = Vec::new();
-        let mut runs = RUNS[0];
+        let runs_of = |usual: usize| self.runs.map_or(usual, |runs| runs as usize);
+        let mut runs = runs_of(RUNS[0]);
         while runs > 0 {
             let mut sum = Duration::ZERO;
             let mut launch = |config: LaunchConfig, args: &[Arg]| {
@@ -129,7 +133,7 @@ impl Peers {
             };
             output = (workload.launches)(device, &mut launch, self.scale)?;
             if first.is_none() && launches > 1 {
-                runs = RUNS[1];
+                runs = runs_of(RUNS[1]);
             }
             first = first.or(Some(sum));
             best = best.min(sum);
