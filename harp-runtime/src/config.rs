@@ -52,7 +52,7 @@ pub struct DeviceConfig {
 
 impl DeviceConfig {
     /// One core, 256 MiB of memory (far below the 2 GiB that machines with 4-byte words can have), all
-    /// host threads, [`DEFAULT_FUEL`], no limit of time, 4096 divergence stack entries, the interpreter.
+    /// host threads, [`DEFAULT_FUEL`], no limit of time, 4096 divergence stack entries, [`Tier::Tiered`].
     pub fn new(arch: ArchId) -> DeviceConfig {
         DeviceConfig {
             arch,
