@@ -1,6 +1,7 @@
 //! What the cores of a tier have in common: the regions, and what is known of places without one.
 
 use std::collections::{HashMap, HashSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -40,6 +41,8 @@ pub const USUAL: When = When::After(1 << 17);
 pub struct TierStats {
     /// Regions that were translated.
     pub regions: usize,
+    /// Regions for which the host's code generator has no code.
+    pub untranslated: usize,
     /// Bytes of their host code.
     pub code_bytes: usize,
     /// The time that it took to translate them.
@@ -165,10 +168,12 @@ impl Shared {
         let (head, gprs) = (formed.region.head, formed.shape().arch.gprs());
         // With few registers the mid-end makes code slower, up to 1.5 times.
         let isa = &self.isas[usize::from(gprs >= MANY_REGISTERS)];
-        let made = formed.translate(isa);
+        // The code generator may panic where it should say that it cannot: then the place is interpreted, too.
+        let made = catch_unwind(AssertUnwindSafe(|| formed.translate(isa))).unwrap_or_default();
         let mut regions = self.regions();
         let Some(translated) = made else {
             regions.refused.insert((program, head));
+            regions.stats.untranslated += 1;
             return false;
         };
         regions.stats.regions += 1;
