@@ -3,6 +3,7 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
 
+use super::slots::Slot;
 use super::values::{PredVal, Val, Vectors};
 use super::write::Written;
 use super::{Emitter, aligned};
@@ -76,6 +77,7 @@ pub(super) struct At {
     /// The budget at the head of the block.
     pub(super) budget: Option<Value>,
     pub(super) masks: Masks,
+    pub(super) slots: Vec<Slot>,
     /// Lanes whose number was taken, and it.
     counted: Option<(Value, Value)>,
 }
@@ -108,6 +110,7 @@ impl At {
             stubs: Vec::new(),
             budget: None,
             masks: Masks::default(),
+            slots: Vec::new(),
             counted: None,
         }
     }

@@ -19,10 +19,20 @@ impl Emitter<'_, '_> {
     pub(super) fn load(&mut self, base: u8, offset: u64, access: Access, lanes: Lanes) -> Val {
         self.begin_leaving();
         self.count_load(lanes);
-        let mut address = self.map(Opcode::Add, &[Src::Reg(base), Src::Imm(offset)]);
-        if let Some(class) = self.rules.loads(address.class, access, &self.at.inst, lanes) {
-            return self.load_as_seen(address, access, class);
+        let address = self.map(Opcode::Add, &[Src::Reg(base), Src::Imm(offset)]);
+        let seen = self.rules.loads(address.class, access, &self.at.inst, lanes);
+        if let Some(known) = self.in_slot(base, offset, access, seen.unwrap_or(Class::Vector)) {
+            return known;
         }
+        let val = match seen {
+            Some(class) => self.load_as_seen(address, access, class),
+            None => self.load_from(address, access, lanes),
+        };
+        self.loaded_from_slot(base, offset, access, &val);
+        val
+    }
+
+    fn load_from(&mut self, mut address: Val, access: Access, lanes: Lanes) -> Val {
         match (address.class, lanes) {
             (class, Lanes::All) if class.is_uniform() => {
                 let place = self.scalar(&mut address);
@@ -309,6 +319,7 @@ impl Emitter<'_, '_> {
                 self.scatter(&vectors, &values, access, lanes);
             }
         }
+        self.stored_to_slot(value, base, offset, access);
         self.count_store(lanes);
         self.at.has_effect = true;
     }

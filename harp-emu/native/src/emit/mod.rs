@@ -14,6 +14,7 @@
 //! | `assume` | what is assumed of their results, and guarded |
 //! | `parts` | pieces of code that regions and these functions share |
 //! | `block` | a block's instructions, and what they count |
+//! | `slots` | words of memory whose contents are known |
 //! | `write` | writes in the lanes that execute |
 //! | `control` | jumps, splits, joins; edges between blocks |
 //! | `ways` | ways into the region and out of it |
@@ -25,6 +26,7 @@ mod control;
 mod helper;
 mod memory;
 mod parts;
+mod slots;
 mod values;
 mod ways;
 mod write;

@@ -78,7 +78,7 @@ impl Emitter<'_, '_> {
     }
 
     /// Whether all lanes that execute the instruction are surely among `lanes`.
-    fn is_executed_by(&mut self, lanes: Value) -> bool {
+    pub(super) fn is_executed_by(&mut self, lanes: Value) -> bool {
         self.executing_bits() == lanes
             || self.at.inst.guard.is_some() && self.active_bits() == lanes
     }
