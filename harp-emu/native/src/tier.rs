@@ -373,7 +373,7 @@ impl CoreCode {
 
     /// Where there is no host code: translates, or returns for how many instructions it does not want to be asked.
     fn outside(&mut self, shape: Shape, frame: &Frame<'_>) -> Option<u64> {
-        let key = Key { pc: *frame.pc, full: *frame.active == shape.full() };
+        let key = Key::new(*frame.pc, *frame.active == shape.full());
         let When::After(limit) = self.shared.when else {
             let formed = self.form(key, shape, frame);
             let is_there = formed.is_some_and(|formed| self.shared.translate(self.program, formed));
