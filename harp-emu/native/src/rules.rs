@@ -195,6 +195,8 @@ pub(crate) struct Rules {
     pub(crate) callee: Option<Callee>,
     /// Whether the frame says where to leave in any case.
     pub(crate) leaves: bool,
+    /// Whether words of memory are followed through blocks and loops: where there are few registers, values are kept there.
+    pub(crate) follows: bool,
 }
 
 impl Rules {
@@ -333,9 +335,9 @@ impl Rules {
         }
     }
 
-    /// Whether words of memory are followed through blocks and loops: where there are few registers, values are kept there.
+    /// Whether words of memory are followed: not where nothing is assumed, as that says what is live.
     pub(crate) fn follows_slots(self) -> bool {
-        self.shape.arch.gprs() < MANY_REGISTERS && self.assumed >= Assumed::Operations
+        self.follows && self.assumed >= Assumed::Operations
     }
 
     /// The key of what an access of all lanes loads or stores, if that is to be followed.
