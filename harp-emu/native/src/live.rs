@@ -46,7 +46,7 @@ fn block(region: &Region, rules: Rules, key: Key, passes_on: bool, live: &Live) 
         }
     }
     let Some(last) = block.insts.last() else { return Vec::new() };
-    let edges = rules.edges(&state, last, key.full);
+    let edges = region.loops.edges(rules, key, &state, last);
     let beyond = match passes_on {
         true => Bits::ALL.without(state.garbage),
         false => Bits::default(),

@@ -11,6 +11,68 @@ use crate::rules::{Assumed, Bits, Lanes, Level, Rules, State, lanes};
 pub(crate) struct Key {
     pub(crate) pc: u64,
     pub(crate) full: bool,
+    /// Whether the innermost loop around it has gone round: see [`Loops`].
+    pub(crate) again: bool,
+}
+
+impl Key {
+    pub(crate) fn new(pc: u64, full: bool) -> Key {
+        Key { pc, full, again: false }
+    }
+
+    /// The same in a loop's first round.
+    pub(crate) fn first(self) -> Key {
+        Key { again: false, ..self }
+    }
+}
+
+/// The loops of a region. Where words of memory are followed, a loop's blocks stand there twice: for its first round, and
+/// for all others, before which it is known what the round before has loaded and stored. Warps enter in a first round.
+#[derive(Clone, Debug)]
+pub(crate) struct Loops {
+    heads: BTreeSet<u64>,
+    are_followed: bool,
+}
+
+impl Loops {
+    /// The block to which control goes from `inst` in block `from`, if that is `to` or the same in another round.
+    pub(crate) fn target(&self, from: Key, inst: &Inst, to: Key) -> Key {
+        let again = match may_enter(inst, to.pc) {
+            _ if !self.are_followed => false,
+            _ if self.heads.contains(&to.pc) => to.pc <= inst.pc,
+            true => false,
+            false => from.again,
+        };
+        Key { again, ..to }
+    }
+
+    /// Where control may go after `inst`, the last of block `from`, before which `state` holds; and where a warp enters that
+    /// has left there.
+    pub(crate) fn edges(&self, rules: Rules, from: Key, state: &State, inst: &Inst) -> Vec<Edge> {
+        let mut edges = rules.edges(state, inst, from.full);
+        if !self.are_followed {
+            return edges;
+        }
+        let mut entered = Vec::new();
+        for (to, state) in &mut edges {
+            *to = self.target(from, inst, *to);
+            if !to.full {
+                state.slots.clear();
+            }
+            let is_entry = may_enter(inst, to.pc) || self.heads.contains(&to.pc);
+            let mut first = state.clone();
+            first.slots.clear();
+            first.garbage = Bits::default();
+            rules.arrive(&mut first, to.pc, to.full);
+            match to.again {
+                true if is_entry => entered.push((to.first(), first)),
+                false if is_entry => *state = first,
+                _ => {}
+            }
+        }
+        edges.extend(entered);
+        edges
+    }
 }
 
 /// Instructions that the same lanes execute one after the other.
@@ -34,6 +96,7 @@ pub(crate) struct Region {
     levels: Vec<Vec<Level>>,
     /// The registers that it reads or writes, as bits.
     pub(crate) registers: u64,
+    pub(crate) loops: Loops,
 }
 
 impl Region {
@@ -70,10 +133,10 @@ impl Rules {
                 // Whoever jumps does it together.
                 let inst = Inst { guard: None, ..*inst };
                 self.step(&mut taken, &inst, full);
-                edges.push((Key { pc, full }, taken));
+                edges.push((Key::new(pc, full), taken));
             }
             if inst.guard.is_some() {
-                edges.push((Key { pc: inst.next, full }, state.clone()));
+                edges.push((Key::new(inst.next, full), state.clone()));
             }
             edges
         };
@@ -86,7 +149,7 @@ impl Rules {
             _ => {
                 let mut after = state.clone();
                 self.step(&mut after, inst, full);
-                vec![(Key { pc: inst.next, full }, after)]
+                vec![(Key::new(inst.next, full), after)]
             }
         }
     }
@@ -112,26 +175,26 @@ impl Rules {
         if after.stack.len() > KNOWN_LEVELS {
             after.stack.remove(0);
         }
-        let mut edges = vec![(Key { pc: inst.next, full }, after.clone())];
+        let mut edges = vec![(Key::new(inst.next, full), after.clone())];
         if full && lanes(state, inst, full) == Lanes::Some {
-            edges.push((Key { pc: inst.next, full: false }, after));
+            edges.push((Key::new(inst.next, false), after));
         }
         edges
     }
 
     fn after_join(self, state: &State, inst: &Inst, full: bool) -> Vec<Edge> {
         let mut popped = state.clone();
-        let next = |full| Key { pc: inst.next, full };
+        let next = |full| Key::new(inst.next, full);
         match popped.stack.pop() {
             _ if full => vec![(next(true), popped)],
             None | Some(Level { was_full: None, .. }) => {
                 let edges = [(next(true), popped.clone()), (next(false), popped)];
                 let other = state.stack.last().map(|level| level.behind);
-                let other = other.map(|pc| (Key { pc, full: false }, state.clone()));
+                let other = other.map(|pc| (Key::new(pc, false), state.clone()));
                 other.into_iter().chain(edges).collect()
             }
             Some(Level { behind, was_full: Some(was_full) }) => {
-                vec![(Key { pc: behind, full: false }, state.clone()), (next(was_full), popped)]
+                vec![(Key::new(behind, false), state.clone()), (next(was_full), popped)]
             }
         }
     }
@@ -156,8 +219,10 @@ pub(crate) fn form(
     seen: Option<&HashSet<Key>>,
     fetch: &mut dyn FnMut(u64) -> Option<Inst>,
 ) -> Option<Region> {
-    let leaders = leaders(head.pc, room, fetch);
-    let mut maker = Maker { rules, head, leaders, room, seen, blocks: BTreeMap::new(), fetch };
+    let Leaders { all: leaders, loops } = leaders(head.pc, room, fetch);
+    let loops = Loops { heads: loops, are_followed: rules.follows_slots() };
+    let mut maker =
+        Maker { rules, head, leaders, loops, room, seen, blocks: BTreeMap::new(), fetch };
     maker.spread(state)?;
     maker.finish()
 }
@@ -220,7 +285,8 @@ fn leaders(head: u64, room: usize, fetch: &mut dyn FnMut(u64) -> Option<Inst>) -
 struct Maker<'a> {
     rules: Rules,
     head: Key,
-    leaders: Leaders,
+    leaders: BTreeSet<u64>,
+    loops: Loops,
     room: usize,
     seen: Option<&'a HashSet<Key>>,
     blocks: BTreeMap<Key, Block>,
@@ -263,7 +329,7 @@ impl Maker<'_> {
     /// Whether block `to`, to which control comes from block `from`, should be part of the region.
     fn is_wanted(&self, from: Key, to: Key) -> bool {
         let falls = self.blocks[&from].insts.last().is_some_and(|last| !last.ends_block());
-        falls || self.seen.is_none_or(|seen| seen.contains(&to))
+        falls || self.seen.is_none_or(|seen| seen.contains(&to.first()))
     }
 
     /// Adds a block, if there is room and there are instructions.
@@ -278,7 +344,7 @@ impl Maker<'_> {
             }
             if let Some(target) = self.follows(&insts, key.full) {
                 pc = target;
-            } else if inst.ends_block() || self.leaders.all.contains(&pc) {
+            } else if inst.ends_block() || self.leaders.contains(&pc) {
                 break;
             }
         }
@@ -306,8 +372,8 @@ impl Maker<'_> {
             _ => None,
         }?;
         let is_new = insts.iter().all(|inst| inst.pc != target);
-        let is_wanted = self.seen.is_none_or(|seen| seen.contains(&Key { pc: target, full }));
-        (is_new && is_wanted && !self.leaders.loops.contains(&target)).then_some(target)
+        let is_wanted = self.seen.is_none_or(|seen| seen.contains(&Key::new(target, full)));
+        (is_new && is_wanted && !self.loops.heads.contains(&target)).then_some(target)
     }
 
     fn edges(&self, key: Key) -> Vec<Edge> {
@@ -317,7 +383,7 @@ impl Maker<'_> {
         for inst in insts {
             self.rules.step(&mut state, inst, key.full);
         }
-        self.rules.edges(&state, last, key.full)
+        self.loops.edges(self.rules, key, &state, last)
     }
 
     /// Drops what has turned out not to be reachable, and finds entries and what changes.
@@ -331,7 +397,7 @@ impl Maker<'_> {
             let last = *self.blocks[&key].insts.last()?;
             for (to, _) in self.edges(key) {
                 let Some(block) = self.blocks.get_mut(&to) else { continue };
-                let is_entry = may_enter(&last, to.pc);
+                let is_entry = may_enter(&last, to.pc) && !to.again;
                 if is_entry && !entries.contains(&to) && entries.len() < MOST_ENTRIES {
                     entries.push(to);
                 }
@@ -350,9 +416,9 @@ impl Maker<'_> {
         });
         let does = |inst: &Inst| !matches!(inst.body, Body::Foreign { .. } | Body::Unknown);
         let is_worth_it = insts.clone().filter(|inst| does(inst)).count() >= LEAST;
-        let Maker { head, blocks, .. } = self;
+        let Maker { head, blocks, loops, .. } = self;
         let levels = entries.iter().map(|key| blocks[key].state.stack.clone()).collect();
-        is_worth_it.then_some(Region { head, blocks, entries, levels, registers })
+        is_worth_it.then_some(Region { head, blocks, entries, levels, registers, loops })
     }
 }
 

@@ -1,6 +1,8 @@
 //! What is known of registers, predicates and the divergence stack before an instruction, without running it, and how
 //! each instruction changes that.
 
+use std::collections::BTreeMap;
+
 use harp_emu::compute;
 use harp_isa::Opcode;
 use harp_isa::abi::RegisterRoles;
@@ -64,6 +66,9 @@ pub(crate) struct Callee {
 /// The most calls of a [`Callee`] that are known.
 pub(crate) const RETURNS: usize = 4;
 
+/// Machines with this many registers or more seldom keep values in memory.
+pub(crate) const MANY_REGISTERS: u8 = 16;
+
 /// What is known before an instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct State {
@@ -74,6 +79,9 @@ pub(crate) struct State {
     pub(crate) stack: Vec<Level>,
     /// What nobody reads before it is written, by the calling convention.
     pub(crate) garbage: Bits,
+    /// What all lanes have loaded or stored before, by the register that the address is relative to, which is affine, and
+    /// the distance.
+    pub(crate) slots: BTreeMap<(u8, u64), Class>,
 }
 
 impl State {
@@ -81,7 +89,8 @@ impl State {
     pub(crate) fn unknown(shape: Shape) -> State {
         let (reg, preds) =
             if shape.lanes == 1 { (Class::Uniform, u64::MAX) } else { (Class::Vector, 0) };
-        State { regs: [reg; 64], uniform_preds: preds, stack: Vec::new(), garbage: Bits::default() }
+        let (stack, garbage, slots) = Default::default();
+        State { regs: [reg; 64], uniform_preds: preds, stack, garbage, slots }
     }
 
     /// What holds if either holds.
@@ -90,7 +99,13 @@ impl State {
         let pairs = self.stack.iter().rev().zip(other.stack.iter().rev());
         let mut stack: Vec<Level> = pairs.map_while(|(a, b)| a.join(*b)).collect();
         stack.reverse();
+        let both = |(&place, class): (&(u8, u64), &Class)| {
+            let joined = class.join(*other.slots.get(&place)?);
+            matches!(regs[usize::from(place.0)], Class::Affine(_)).then_some((place, joined))
+        };
+        let slots = self.slots.iter().filter_map(both).collect();
         State {
+            slots,
             regs,
             uniform_preds: self.uniform_preds & other.uniform_preds,
             stack,
@@ -180,6 +195,8 @@ pub(crate) struct Rules {
     pub(crate) callee: Option<Callee>,
     /// Whether the frame says where to leave in any case.
     pub(crate) leaves: bool,
+    /// Whether words of memory are followed through blocks and loops: where there are few registers, values are kept there.
+    pub(crate) follows: bool,
 }
 
 impl Rules {
@@ -300,13 +317,13 @@ impl Rules {
                 let sources = sources.map(|src| state.source(src));
                 self.mapped(opcode, &sources[..count])
             }
-            Body::Load { base, access, .. } => {
-                let base = state.regs[usize::from(base)];
-                match self.loads(base, access, inst, lanes) {
-                    Some(class) => class,
-                    None => uniform_if(base.is_uniform() && lanes != Lanes::Some),
+            Body::Load { base, .. } => match self.loaded(state, inst, lanes) {
+                Some(class) => class,
+                None => {
+                    let base = state.regs[usize::from(base)];
+                    uniform_if(base.is_uniform() && lanes != Lanes::Some)
                 }
-            }
+            },
             Body::Csr { index: 0, .. } if shape.lanes == 1 => Class::Const(0),
             Body::Csr { index: 0, .. } => Class::Affine(1),
             Body::Csr { index: 3, .. } => Class::Const(shape.lanes as u64),
@@ -315,6 +332,68 @@ impl Rules {
             Body::FromPred { src, .. } => uniform_if(state.is_uniform_pred(src)),
             Body::Jump { .. } | Body::JumpTo { .. } => Class::Const(inst.next),
             _ => uniform_if(false),
+        }
+    }
+
+    /// Whether words of memory are followed: not where nothing is assumed, as that says what is live.
+    pub(crate) fn follows_slots(self) -> bool {
+        self.follows && self.assumed >= Assumed::Operations
+    }
+
+    /// The key of what an access of all lanes loads or stores, if that is to be followed.
+    fn slot(self, state: &State, base: u8, offset: u64, access: Access) -> Option<(u8, u64)> {
+        let Class::Affine(stride) = state.regs[usize::from(base)] else { return None };
+        let is_word = access.bytes == self.shape.bytes() && self.is_row(stride, access);
+        (self.follows_slots() && is_word).then_some((base, self.shape.cut(offset)))
+    }
+
+    /// Whether two words of each lane, at these distances from addresses with that stride, are different words, of any two
+    /// lanes.
+    pub(crate) fn are_apart(self, one: u64, other: u64, stride: u64) -> bool {
+        let signed = |distance: u64| self.shape.word.sign_extend(self.shape.cut(distance));
+        let (distance, bytes) = (signed(one.wrapping_sub(other)), self.shape.bytes() as u64);
+        let room = signed(stride).unsigned_abs().saturating_sub(bytes);
+        (bytes..=room).contains(&distance.unsigned_abs())
+    }
+
+    /// What a load is known, or assumed, to yield.
+    pub(crate) fn loaded(self, state: &State, inst: &Inst, lanes: Lanes) -> Option<Class> {
+        let Body::Load { base, offset, access, .. } = inst.body else { return None };
+        let known = self.slot(state, base, offset, access).filter(|_| lanes == Lanes::All);
+        let known = known.and_then(|slot| state.slots.get(&slot));
+        known.copied().or_else(|| self.loads(state.regs[usize::from(base)], access, inst, lanes))
+    }
+
+    /// Follows what an instruction does to words of memory; `new` is what it writes to a register.
+    fn follow(self, state: &mut State, inst: &Inst, lanes: Lanes, new: Option<Class>) {
+        match inst.body {
+            Body::Load { dst, base, offset, access } => {
+                let slot = self.slot(state, base, offset, access);
+                state.slots.retain(|&(base, _), _| base != dst);
+                if let (Some(slot), Lanes::All, Some(new)) = (slot, lanes, new)
+                    && base != dst
+                {
+                    state.slots.insert(slot, new);
+                }
+            }
+            Body::Store { value, base, offset, access } => {
+                let slot = self.slot(state, base, offset, access);
+                let stride = state.regs[usize::from(base)].stride().unwrap_or(0);
+                state.slots.retain(|&(other, distance), _| {
+                    slot.is_some_and(|(base, offset)| {
+                        base == other && self.are_apart(distance, offset, stride)
+                    })
+                });
+                if let (Some(slot), Lanes::All) = (slot, lanes) {
+                    state.slots.insert(slot, state.regs[usize::from(value)]);
+                }
+            }
+            Body::Foreign { .. } | Body::Unknown => state.slots.clear(),
+            _ => {
+                if let Some(dst) = inst.registers().1 {
+                    state.slots.retain(|&(base, _), _| base != dst);
+                }
+            }
         }
     }
 
@@ -365,6 +444,8 @@ impl Rules {
         self.arrive(state, inst.pc, full);
         let lanes = lanes(state, inst, full);
         let alone = self.shape.lanes == 1;
+        let new = inst.registers().1.map(|_| self.result(state, inst, lanes));
+        self.follow(state, inst, lanes, new);
         match inst.body {
             Body::Unknown => {
                 let stack = std::mem::take(&mut state.stack);
@@ -382,9 +463,8 @@ impl Rules {
                 self.set_pred(state, dst, same, lanes);
             }
             _ => {
-                let (_, Some(dst)) = inst.registers() else { return };
+                let ((_, Some(dst)), Some(new)) = (inst.registers(), new) else { return };
                 let old = state.regs[usize::from(dst)];
-                let new = self.result(state, inst, lanes);
                 let bit = 1u64 << dst;
                 let was_garbage = state.garbage.regs & bit != 0;
                 state.garbage.regs &= !bit;

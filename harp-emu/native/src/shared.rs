@@ -10,7 +10,7 @@ use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_codegen::settings::{self, Configurable};
 
 use crate::region::Key;
-use crate::rules::Assumed;
+use crate::rules::{Assumed, MANY_REGISTERS};
 use crate::translated::{Formed, Translated};
 
 /// When regions are translated.
@@ -138,8 +138,6 @@ impl Piece {
 
 /// Bytes of a piece.
 const PIECE_BYTES: u64 = 256;
-/// Machines with this many registers or more seldom keep values in memory.
-const MANY_REGISTERS: u8 = 16;
 /// The most regions.
 pub(crate) const MOST_REGIONS: usize = 256;
 

@@ -13,7 +13,7 @@ use crate::observe::digest;
 use crate::record::{LEAST_ISSUED, Recorder, Step};
 use crate::region::Key;
 use crate::rows::{Held, are_rows};
-use crate::rules::{Assumed, Callee, Level, RETURNS, Rules};
+use crate::rules::{Assumed, Callee, Level, MANY_REGISTERS, RETURNS, Rules};
 use crate::shape::Shape;
 use crate::shared::{LeaveCounts, MOST_REGIONS, Piece, Program, Shared, TierStats, When};
 use crate::translated::{Formed, Tally, Translated};
@@ -373,7 +373,7 @@ impl CoreCode {
 
     /// Where there is no host code: translates, or returns for how many instructions it does not want to be asked.
     fn outside(&mut self, shape: Shape, frame: &Frame<'_>) -> Option<u64> {
-        let key = Key { pc: *frame.pc, full: *frame.active == shape.full() };
+        let key = Key::new(*frame.pc, *frame.active == shape.full());
         let When::After(limit) = self.shared.when else {
             let formed = self.form(key, shape, frame);
             let is_there = formed.is_some_and(|formed| self.shared.translate(self.program, formed));
@@ -426,7 +426,10 @@ impl CoreCode {
         };
         let when = self.shared.when;
         let seen = (!when.is_at_once()).then(|| self.recorder.seen());
-        let rules = Rules { shape, assumed, callee: self.callee, leaves: when == When::Leaving };
+        // In tests, programs for machines with many registers see all that is done for others.
+        let follows = shape.arch.gprs() < MANY_REGISTERS || when.is_at_once();
+        let (callee, leaves) = (self.callee, when == When::Leaving);
+        let rules = Rules { shape, assumed, callee, leaves, follows };
         let formed = Formed::new(frame, shape, rules, seen);
         if formed.is_none() {
             self.shared.regions().refused.insert((self.program, key));

@@ -82,10 +82,10 @@ impl Formed {
         seen: Option<&Seen>,
     ) -> Option<Formed> {
         let start = Instant::now();
-        let head = Key { pc: *frame.pc, full: *frame.active == shape.full() };
+        let head = Key::new(*frame.pc, *frame.active == shape.full());
         let mut fetcher = Fetcher::new(shape, frame.memory, seen.map(|seen| &seen.loaded));
         let seen = seen.map(|seen| &seen.blocks);
-        let room = room(shape);
+        let room = if rules.follows_slots() { 2 * room(shape) } else { room(shape) };
         // A known link shows where the function returns to, and what matters there.
         let mut unknown = State::unknown(shape);
         let link = usize::from(shape.arch.gprs().saturating_sub(1)) % 64;

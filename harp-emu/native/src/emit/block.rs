@@ -124,6 +124,7 @@ impl Emitter<'_, '_> {
         self.b.switch_to_block(self.blocks[&key]);
         let budget = self.b.use_var(self.variables.budget);
         self.at.budget = Some(budget);
+        self.take_slots();
         self.begin_leaving();
         let short = self.b.ins().icmp_imm_u(IntCC::UnsignedLessThan, budget, insts.len() as i64);
         self.leave_if(short, Leave::Budget);
@@ -423,7 +424,7 @@ impl Emitter<'_, '_> {
 
     /// What is needed before instruction number `index` of the block.
     pub(super) fn needed_at(&self, index: usize) -> Bits {
-        let block = self.live.get(&self.at.key);
+        let block = self.live.get(&self.at.key.first());
         block.and_then(|bits| bits.get(index)).copied().unwrap_or(Bits::ALL)
     }
 

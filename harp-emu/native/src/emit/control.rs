@@ -79,7 +79,7 @@ impl Emitter<'_, '_> {
         let [some, none] = self.branch(bits);
         self.in_block(none, |e| {
             let state = e.at.state.clone();
-            e.go(Key { pc: inst.next, full }, &state);
+            e.go(Key::new(inst.next, full), &state);
         });
         self.b.switch_to_block(some);
         if lanes == Lanes::Some {
@@ -95,7 +95,7 @@ impl Emitter<'_, '_> {
         let full = self.at.key.full;
         let state = self.write_link(link);
         if let Some(pc) = target {
-            self.go(Key { pc, full }, &state);
+            self.go(Key::new(pc, full), &state);
         }
     }
 
@@ -162,13 +162,13 @@ impl Emitter<'_, '_> {
                 e.push(len, 0, active, None);
                 e.push(len, 1, others, Some(resume));
                 e.pushed(len, 2);
-                e.go_with(Key { pc: inst.next, full: false }, &known, taken);
+                e.go_with(Key::new(inst.next, false), &known, taken);
             });
             self.b.switch_to_block(together);
         }
         self.push(len, 0, active, None);
         self.pushed(len, 1);
-        self.go(Key { pc: inst.next, full }, &known);
+        self.go(Key::new(inst.next, full), &known);
     }
 
     /// Leaves if there is no room for `count` entries. Returns how many there are.
@@ -228,7 +228,7 @@ impl Emitter<'_, '_> {
             let state = e.at.state.clone();
             match level {
                 Some(level) if !full => {
-                    e.go_with(Key { pc: level.behind, full: false }, &state, mask);
+                    e.go_with(Key::new(level.behind, false), &state, mask);
                 }
                 _ => {
                     e.activate(mask);
@@ -240,15 +240,15 @@ impl Emitter<'_, '_> {
         self.b.switch_to_block(next);
         match level.and_then(|level| level.was_full) {
             Some(was_full) => {
-                self.go_with(Key { pc: inst.next, full: was_full }, &popped, mask);
+                self.go_with(Key::new(inst.next, was_full), &popped, mask);
             }
             None => {
                 let all = self.long(self.shape.full());
                 let is_full = self.b.ins().icmp(IntCC::Equal, mask, all);
                 let [all, some] = self.branch(is_full);
-                self.in_block(all, |e| e.go_with(Key { pc: inst.next, full: true }, &popped, mask));
+                self.in_block(all, |e| e.go_with(Key::new(inst.next, true), &popped, mask));
                 self.b.switch_to_block(some);
-                self.go_with(Key { pc: inst.next, full: false }, &popped, mask);
+                self.go_with(Key::new(inst.next, false), &popped, mask);
             }
         }
     }
@@ -265,11 +265,13 @@ impl Emitter<'_, '_> {
     pub(super) fn go(&mut self, key: Key, state: &State) {
         self.settle();
         let not_garbage = Bits::ALL.without(state.garbage);
+        let key = self.region.loops.target(self.at.key, &self.at.inst, key);
         let block = self.region.blocks.get(&key);
-        let Some(block) = block.filter(|block| state.has_stack(&block.state.stack)) else {
+        let block = block.filter(|block| state.has_stack(&block.state.stack));
+        let Some(block) = block.filter(|block| self.has_slots(&block.state)) else {
             return self.exit(Place::At(key.pc), Leave::End, not_garbage);
         };
-        let needed = self.live.get(&key).and_then(|bits| bits.first()).copied();
+        let needed = self.live.get(&key.first()).and_then(|bits| bits.first()).copied();
         let needed = needed.unwrap_or(Bits::ALL);
         if let Some(bad) = self.unmet(&block.state, state, needed) {
             let bad = self.or_in_any_case(bad);
@@ -278,6 +280,7 @@ impl Emitter<'_, '_> {
             self.b.switch_to_block(on);
         }
         self.define(&block.state, needed);
+        self.define_slots(&block.state);
         let left = self.budget_left();
         self.b.def_var(self.variables.budget, left);
         if !key.full {

@@ -20,13 +20,13 @@ impl Emitter<'_, '_> {
         self.begin_leaving();
         self.count_load(lanes);
         let address = self.map(Opcode::Add, &[Src::Reg(base), Src::Imm(offset)]);
-        let seen = self.rules.loads(address.class, access, &self.at.inst, lanes);
+        let seen = self.rules.loaded(&self.at.state, &self.at.inst, lanes);
         if let Some(known) = self.in_slot(base, offset, access, seen.unwrap_or(Class::Vector)) {
             return known;
         }
         let val = match seen {
-            Some(class) => self.load_as_seen(address, access, class),
-            None => self.load_from(address, access, lanes),
+            Some(class) if class != Class::Vector => self.load_as_seen(address, access, class),
+            _ => self.load_from(address, access, lanes),
         };
         self.loaded_from_slot(base, offset, access, &val);
         val

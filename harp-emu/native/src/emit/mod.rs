@@ -89,6 +89,8 @@ struct Emitter<'a, 'b> {
     rows: Rows,
     helpers: Vec<(Helper, FuncRef)>,
     ways_out: Vec<(WayOut, Block)>,
+    /// The variables of words of memory that are followed.
+    slot_variables: BTreeMap<(u8, u64), (Variable, Vec<Variable>)>,
     /// Places so far at which it may be left in any case.
     places: i64,
 }
@@ -161,6 +163,7 @@ pub(crate) fn emit(
         rows: Rows::default(),
         helpers: Vec::new(),
         ways_out: Vec::new(),
+        slot_variables: BTreeMap::new(),
         places: 0,
     };
     emitter.ways_in();

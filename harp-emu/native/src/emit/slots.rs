@@ -6,11 +6,13 @@
 //! that yields what was there before is as if it had come before that.
 
 use cranelift_codegen::ir::Value;
+use cranelift_frontend::Variable;
 
 use super::Emitter;
 use super::values::Val;
 use crate::body::{Access, Src};
 use crate::class::Class;
+use crate::rules::State;
 
 /// Words of lanes.
 #[derive(Clone, Debug)]
@@ -20,8 +22,9 @@ pub(super) struct Slot {
     offset: u64,
     /// The distance of the lanes' addresses.
     stride: u64,
-    /// The lanes in which it is known, as bits.
+    /// The lanes in which it is known, as bits, and whether these are all of the machine.
     lanes: Value,
+    in_all: bool,
     val: Val,
 }
 
@@ -34,7 +37,9 @@ impl Emitter<'_, '_> {
             return None;
         }
         let (base, lanes) = (self.reg_scalar(base), self.executing_bits());
-        Some(Slot { base, offset: self.shape.cut(offset), stride, lanes, val: Val::of(class) })
+        let in_all = self.at.key.full && self.at.inst.guard.is_none();
+        let offset = self.shape.cut(offset);
+        Some(Slot { base, offset, stride, lanes, in_all, val: Val::of(class) })
     }
 
     /// What a load yields in the lanes that execute it, if that is known and of this class.
@@ -68,16 +73,84 @@ impl Emitter<'_, '_> {
     /// A register was stored.
     pub(super) fn stored_to_slot(&mut self, value: u8, base: u8, offset: u64, access: Access) {
         let Some(slot) = self.slot(base, offset, access) else { return self.at.slots.clear() };
-        let (word, bytes) = (self.shape.word, self.shape.bytes() as u64);
         let is_apart = |other: &Slot| {
-            let distance = word.sign_extend(self.shape.cut(other.offset.wrapping_sub(slot.offset)));
-            let lanes = word.sign_extend(slot.stride).unsigned_abs();
-            let room = lanes.saturating_sub(bytes);
             (other.base, other.stride) == (slot.base, slot.stride)
-                && (bytes..=room).contains(&distance.unsigned_abs())
+                && self.rules.are_apart(other.offset, slot.offset, slot.stride)
         };
         self.at.slots.retain(is_apart);
         let (val, _) = self.executed_source(Src::Reg(value));
         self.at.slots.push(Slot { val, ..slot });
+    }
+
+    // Between blocks
+
+    /// The variables of a slot: of lane 0, and of all lanes.
+    fn slot_variables(&mut self, slot: (u8, u64)) -> (Variable, Vec<Variable>) {
+        if let Some(known) = self.slot_variables.get(&slot) {
+            return known.clone();
+        }
+        let (int, vector) = (self.shape.int(), self.shape.int_vector());
+        let scalar = self.b.declare_var(int);
+        let vectors = (0..self.shape.vectors()).map(|_| self.b.declare_var(vector)).collect();
+        self.slot_variables.insert(slot, (scalar, vectors));
+        self.slot_variables[&slot].clone()
+    }
+
+    /// What is known of a slot in all lanes, of that class at least.
+    fn followed(&mut self, (base, offset): (u8, u64), class: Class) -> Option<Val> {
+        let Class::Affine(stride) = self.reg(base).class else { return None };
+        let first = self.reg_scalar(base);
+        let mut found = self.at.slots.iter().filter(|slot| {
+            slot.in_all && (slot.base, slot.offset, slot.stride) == (first, offset, stride)
+        });
+        let val = found.next()?.val.clone();
+        (val.class.join(class) == class).then_some(val)
+    }
+
+    /// Whether what `state` says of slots is known here.
+    pub(super) fn has_slots(&mut self, state: &State) -> bool {
+        state.slots.iter().all(|(&slot, &class)| self.followed(slot, class).is_some())
+    }
+
+    /// Defines the variables of slots that a block needs before which `state` holds.
+    pub(super) fn define_slots(&mut self, state: &State) {
+        for (&slot, &class) in &state.slots {
+            let Some(val) = self.followed(slot, class) else { continue };
+            let mut val = self.coerce(val, class);
+            let (scalar, vectors) = self.slot_variables(slot);
+            match class {
+                Class::Const(_) => {}
+                Class::Uniform | Class::Affine(_) => {
+                    let first = self.scalar(&mut val);
+                    self.b.def_var(scalar, first);
+                }
+                Class::Vector => {
+                    let all = self.vectors(&mut val);
+                    vectors
+                        .iter()
+                        .zip(&*all)
+                        .for_each(|(&variable, &v)| self.b.def_var(variable, v));
+                }
+            }
+        }
+    }
+
+    /// Takes what is known of slots at the head of a block.
+    pub(super) fn take_slots(&mut self) {
+        for (slot @ (base, offset), class) in self.at.state.slots.clone() {
+            let Class::Affine(stride) = self.reg(base).class else { continue };
+            let (scalar, vectors) = self.slot_variables(slot);
+            let mut val = Val::of(class);
+            match class {
+                Class::Const(_) => {}
+                Class::Uniform | Class::Affine(_) => val.scalar = Some(self.b.use_var(scalar)),
+                Class::Vector => {
+                    let all: Vec<Value> = vectors.iter().map(|&v| self.b.use_var(v)).collect();
+                    val = Val::vector(all);
+                }
+            }
+            let (base, lanes) = (self.reg_scalar(base), self.active_bits());
+            self.at.slots.push(Slot { base, offset, stride, lanes, in_all: true, val });
+        }
     }
 }
