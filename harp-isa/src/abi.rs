@@ -197,6 +197,17 @@ impl KernelEntry {
     /// On machines with [shared registers](ArchId::with_shared), a kernel that does not use work-groups is entered with
     /// positions that follow each other from lane to lane, and with the same positions in the other dimensions.
     pub const GLOBAL_ID_X: Gpr = Gpr::new(1);
+
+    /// The shared register that holds [`ARGUMENTS`](Self::ARGUMENTS), too, if the machine has one.
+    pub const fn shared_arguments(arch: ArchId) -> Option<Gpr> {
+        arch.shared_gpr(0)
+    }
+
+    /// The shared register that holds the [position](Self::GLOBAL_ID_X) of lane 0, too, if the machine has two of them and the
+    /// kernel does not use work-groups.
+    pub const fn shared_position(arch: ArchId) -> Option<Gpr> {
+        arch.shared_gpr(1)
+    }
 }
 
 /// The words at the address that a kernel gets in `%r0`: in three dimensions the extent of the grid, that of

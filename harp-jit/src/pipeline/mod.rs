@@ -52,7 +52,8 @@ pub(crate) fn compile(func: &Function, unit: Unit<'_>) -> Result<CompiledFunctio
 
     emit::turn_branches(&mut vcode);
     if options.execution == Execution::Simt {
-        sharing::share(&mut vcode, arch, unit.entry);
+        let uses_groups = unit.kernel.is_some_and(KernelSource::uses_groups);
+        sharing::share(&mut vcode, arch, unit.entry, uses_groups);
         if options.verify {
             sharing::check(&vcode).map_err(|error| CompileError::Internal {
                 stage: "sharing",

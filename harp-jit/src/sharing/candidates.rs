@@ -3,7 +3,9 @@
 use harp_isa::{Opcode, OpcodeFlags};
 
 use super::colour::Palette;
+use super::entry::Arrivals;
 use super::nesting::Nesting;
+use super::rewrite::Loads;
 use super::uniform::Uniform;
 use crate::vcode::{MInst, MOperand, Reg, VCode};
 
@@ -15,6 +17,8 @@ pub(super) fn choose(
     nesting: &Nesting,
     uniform: &Uniform,
     palette: &Palette,
+    arrivals: &Arrivals,
+    loads: &Loads,
 ) -> Vec<bool> {
     let mut chosen = vec![false; vcode.num_regs];
     for (_, block) in vcode.blocks() {
@@ -24,6 +28,8 @@ pub(super) fn choose(
             chosen[reg.index()] = uniform.is_uniform(reg) && palette.has(reg.class());
         }
     }
+    arrivals.arguments().into_iter().for_each(|reg| chosen[reg.index()] = true);
+    loads.copies.iter().for_each(|reg| chosen[reg.index()] = false);
     while drop_some(vcode, nesting, uniform, &mut chosen) {}
     chosen
 }

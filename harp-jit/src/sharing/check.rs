@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use harp_isa::{Opcode, OpcodeFlags};
+use harp_isa::{Gpr, Opcode, OpcodeFlags};
 use thiserror::Error;
 
 use crate::vcode::{BlockId, MInst, MOperand, Reg, SharedReg, VCode};
@@ -225,6 +225,12 @@ impl Walk<'_> {
             }
             MInst::CondBr { condition, split: true, .. } if self.place(*condition).is_some() => {
                 refused(*condition)
+            }
+            MInst::Args { defs } => {
+                let arrives = |(reg, gpr): &(Reg, Gpr)| {
+                    self.place(*reg).is_none_or(|place| place == SharedReg::Gpr(*gpr))
+                };
+                defs.iter().find(|def| !arrives(def)).map_or(Ok(()), |(reg, _)| refused(*reg))
             }
             MInst::Const { .. }
             | MInst::Address { .. }

@@ -3,6 +3,7 @@
 use harp_isa::{ArchId, Gpr, Pred, RegClass};
 use hashbrown::{HashMap, HashSet};
 
+use super::entry::Arrivals;
 use super::liveness::Live;
 use crate::vcode::{MInst, Reg, SharedReg, VCode};
 
@@ -18,8 +19,6 @@ const MAX_DEPTH: u32 = 6;
 /// The shared registers of a machine.
 #[derive(Debug)]
 pub(super) struct Palette {
-    /// Kept free for what is shared between two instructions only.
-    pub(super) spare: Gpr,
     gprs: Vec<Gpr>,
     preds: Vec<Pred>,
 }
@@ -29,10 +28,15 @@ impl Palette {
     pub(super) fn new(arch: ArchId) -> Option<Palette> {
         let nameable = |number: &u8| *number <= MAX_NUMBER;
         let gprs = (0..arch.shared_gprs()).filter_map(|number| arch.shared_gpr(number));
-        let mut gprs: Vec<Gpr> = gprs.filter(|gpr| nameable(&gpr.index())).collect();
+        let gprs: Vec<Gpr> = gprs.filter(|gpr| nameable(&gpr.index())).collect();
         let preds = (0..arch.shared_preds()).filter_map(|number| arch.shared_pred(number));
         let preds = preds.filter(|pred| nameable(&pred.index())).collect();
-        Some(Palette { spare: gprs.pop()?, gprs, preds })
+        (!gprs.is_empty()).then_some(Palette { gprs, preds })
+    }
+
+    /// The register that is kept free for what is shared between two instructions only, if need be.
+    pub(super) fn spare(&self) -> Option<SharedReg> {
+        self.gprs.last().copied().map(SharedReg::Gpr)
     }
 
     /// Whether there are any of the class.
@@ -55,6 +59,15 @@ impl Palette {
     }
 }
 
+/// What is wanted of the places.
+pub(super) struct Wishes<'a> {
+    pub(super) arrivals: &'a Arrivals,
+    /// Registers that come before all others.
+    pub(super) first: &'a HashSet<Reg>,
+    /// The place that is given to none.
+    pub(super) kept_free: Option<SharedReg>,
+}
+
 /// Gives candidates a shared register; who gets none is to be a register of the lanes.
 ///
 /// Parameters and their arguments form webs where they do not interfere, so that no copy is needed. The webs that are
@@ -64,21 +77,40 @@ pub(super) fn colour(
     live: Live,
     candidates: &[bool],
     palette: &Palette,
+    wishes: &Wishes<'_>,
 ) -> HashMap<Reg, SharedReg> {
     let mut webs = Webs::new(vcode, live, candidates);
     webs.coalesce(vcode, candidates);
     let mut order: Vec<usize> = (0..webs.members.len()).filter(|&web| webs.is_open(web)).collect();
     let weights = weights(vcode);
-    let weight =
-        |web: &usize| -> u64 { webs.members[*web].iter().map(|reg| weights[reg.index()]).sum() };
+    let weight = |web: &usize| -> (bool, u64) {
+        let members = &webs.members[*web];
+        let comes_first = members.iter().any(|reg| wishes.first.contains(reg));
+        (comes_first, members.iter().map(|reg| weights[reg.index()]).sum())
+    };
     order.sort_by_key(|web| std::cmp::Reverse(weight(web)));
+    let wish = |web: usize| {
+        webs.members[web].iter().find_map(|&reg| wishes.arrivals.place(reg))
+    };
+    let wished: Vec<Option<(SharedReg, bool)>> = (0..webs.members.len()).map(wish).collect();
     let mut places: HashMap<Reg, SharedReg> = HashMap::new();
     for web in order {
         let class = webs.members[web][0].class();
-        let taken: HashSet<SharedReg> =
+        let mut taken: HashSet<SharedReg> =
             webs.conflicts[web].iter().filter_map(|reg| places.get(reg)).copied().collect();
-        let mut free = (0..palette.count(class)).map(|colour| palette.get(class, colour));
-        if let Some(place) = free.find(|place| !taken.contains(place)) {
+        taken.extend(wishes.kept_free);
+        // What others wish for comes last.
+        let others = webs.conflicts[web].iter().filter_map(|reg| wished[webs.of[reg.index()]]);
+        let others: Vec<SharedReg> = others.map(|(place, _)| place).collect();
+        let all = (0..palette.count(class)).map(|colour| palette.get(class, colour));
+        let mut free: Vec<SharedReg> = all.filter(|place| !taken.contains(place)).collect();
+        free.sort_by_key(|place| others.contains(place));
+        let place = match wished[web] {
+            Some((place, _)) if free.contains(&place) => Some(place),
+            Some((_, true)) => None,
+            _ => free.first().copied(),
+        };
+        if let Some(place) = place {
             places.extend(webs.members[web].iter().map(|&reg| (reg, place)));
         }
     }

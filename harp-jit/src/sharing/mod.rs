@@ -36,11 +36,12 @@ use harp_isa::ArchId;
 use hashbrown::HashSet;
 
 use crate::abi::EntryKind;
-use crate::vcode::{MInst, Reg, VCode};
+use crate::vcode::{MInst, VCode};
 
 mod candidates;
 mod check;
 mod colour;
+mod entry;
 mod liveness;
 mod nesting;
 mod rewrite;
@@ -51,20 +52,22 @@ mod uniform;
 
 pub(crate) use check::check;
 use colour::Palette;
+use entry::Arrivals;
 use nesting::Nesting;
 use uniform::Uniform;
 
 /// How often rows are looked for again without those that got no shared register.
 const ROW_TRIALS: usize = 4;
 
-/// Gives registers of `vcode` a place among the shared registers of `arch`, if it has any.
-pub(crate) fn share(vcode: &mut VCode, arch: ArchId, entry: EntryKind) {
+/// Gives registers of `vcode` a place among the shared registers of `arch`, if it has any. `may_use_groups` tells of a kernel
+/// whether launches may give its code positions by work-groups for another reason than what the code does.
+pub(crate) fn share(vcode: &mut VCode, arch: ArchId, entry: EntryKind, may_use_groups: bool) {
     let Some(palette) = Palette::new(arch) else { return };
     let Some(nesting) = Nesting::compute(vcode) else { return };
-    let by_rows = entry == EntryKind::Kernel && !vcode.insts.iter().any(may_use_groups);
-    let context = Context { entry, by_rows };
+    let knows_groups = may_use_groups || vcode.insts.iter().any(uses_groups);
+    let context = Context { entry, by_rows: entry == EntryKind::Kernel && !knows_groups };
     let uniform = Uniform::compute(vcode, &nesting, context);
-    let facts = rows::Facts { nesting: &nesting, uniform: &uniform, by_rows };
+    let facts = rows::Facts { nesting: &nesting, uniform: &uniform, context };
     let mut left_out = HashSet::new();
     for _ in 0..ROW_TRIALS {
         let mut tried = vcode.clone();
@@ -72,16 +75,19 @@ pub(crate) fn share(vcode: &mut VCode, arch: ArchId, entry: EntryKind) {
         if made.is_empty() {
             break;
         }
-        place(&mut tried, &nesting, context, &palette);
-        let is_lost = |(start, _): &(&Reg, &Reg)| !tried.shared.contains_key(*start);
-        let lost: Vec<Reg> = made.iter().filter(is_lost).map(|(_, &address)| address).collect();
+        let arrivals = Arrivals::new(&tried, arch, entry, made.position);
+        place(&mut tried, &nesting, context, &palette, &arrivals);
+        let lost = made.lost(&tried);
         if lost.is_empty() {
+            arrivals.settle(&mut tried);
             *vcode = tried;
             return;
         }
         left_out.extend(lost);
     }
-    place(vcode, &nesting, context, &palette);
+    let arrivals = Arrivals::new(vcode, arch, entry, None);
+    place(vcode, &nesting, context, &palette, &arrivals);
+    arrivals.settle(vcode);
 }
 
 /// What is known of the code as a whole.
@@ -94,15 +100,31 @@ struct Context {
 }
 
 /// Whether the instruction depends on groups, or a function that it calls may.
-fn may_use_groups(inst: &MInst) -> bool {
+fn uses_groups(inst: &MInst) -> bool {
     inst.uses_groups() || matches!(inst, MInst::Call { .. } | MInst::TailCall { .. })
 }
 
 /// Places registers, and mends what that breaks.
-fn place(vcode: &mut VCode, nesting: &Nesting, context: Context, palette: &Palette) {
-    let uniform = Uniform::compute(vcode, nesting, context);
-    let candidates = candidates::choose(vcode, nesting, &uniform, palette);
-    let live = liveness::Live::compute(vcode, nesting, &candidates);
-    vcode.shared = colour::colour(vcode, live, &candidates, palette);
-    rewrite::rewrite(vcode, &uniform, palette);
+///
+/// Where the result of a load from a uniform address gets no shared register, it is loaded into one that is free there
+/// and copied. Only if there is none, one is kept free for that.
+fn place(
+    vcode: &mut VCode,
+    nesting: &Nesting,
+    context: Context,
+    palette: &Palette,
+    arrivals: &Arrivals,
+) {
+    let mut loads = rewrite::Loads::default();
+    for kept_free in [None, None, palette.spare()] {
+        let uniform = Uniform::compute(vcode, nesting, context);
+        let candidates = candidates::choose(vcode, nesting, &uniform, palette, arrivals, &loads);
+        let live = liveness::Live::compute(vcode, nesting, &candidates);
+        let wishes = colour::Wishes { arrivals, first: &loads.loaded, kept_free };
+        vcode.shared = colour::colour(vcode, live, &candidates, palette, &wishes);
+        if !loads.divide(vcode, &uniform, kept_free) {
+            break;
+        }
+    }
+    rewrite::rewrite(vcode);
 }

@@ -314,7 +314,7 @@ fn registers_in_wrong_places_are_found() {
         let source = kernel(&bytes, machines[machine]);
         let unit = Unit::of_kernel(&source, &options);
         let mut vcode = pipeline::select(source.function(), unit, &Clock::new()).unwrap().vcode;
-        share(&mut vcode, source.arch(), EntryKind::Kernel);
+        share(&mut vcode, source.arch(), EntryKind::Kernel, false);
         check(&vcode).unwrap_or_else(|error| panic!("{error}\n{vcode}"));
         if vcode.shared.is_empty() {
             return Ok(());

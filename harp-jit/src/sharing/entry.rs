@@ -1,0 +1,106 @@
+//! What a kernel is entered with in shared registers: the address of its arguments, and the position of the first lane.
+//!
+//! Both are in the lanes' own registers as well. A value that gets another place than the one it arrives in is taken from
+//! there, so that nothing depends on how shared registers are given away.
+
+use harp_isa::abi::KernelEntry;
+use harp_isa::{ArchId, Gpr};
+
+use super::{rewrite, rows};
+use crate::abi::EntryKind;
+use crate::vcode::{Fixed, MInst, MOperand, Reg, SharedReg, VCode};
+
+/// Values, and the shared registers that they arrive in.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Arrivals {
+    /// The address of the arguments. It is shared in this register or not at all.
+    arguments: Option<(Reg, Gpr)>,
+    /// The position of lane 0, of which an instruction behind the entry makes a copy.
+    position: Option<Reg>,
+    position_place: Option<Gpr>,
+}
+
+impl Arrivals {
+    /// Finds the arguments of a kernel. `position` is the start of the lanes' positions, if it is needed.
+    pub(super) fn new(
+        vcode: &VCode,
+        arch: ArchId,
+        entry: EntryKind,
+        position: Option<Reg>,
+    ) -> Arrivals {
+        if entry != EntryKind::Kernel {
+            return Arrivals::default();
+        }
+        let arguments = vcode.insts.iter().find_map(|inst| match inst {
+            MInst::Args { defs } => {
+                defs.iter().find(|(_, place)| *place == KernelEntry::ARGUMENTS).map(|(reg, _)| *reg)
+            }
+            _ => None,
+        });
+        Arrivals {
+            arguments: arguments.zip(KernelEntry::shared_arguments(arch)),
+            position,
+            position_place: KernelEntry::shared_position(arch),
+        }
+    }
+
+    /// The address of the arguments.
+    pub(super) fn arguments(&self) -> Option<Reg> {
+        self.arguments.map(|(reg, _)| reg)
+    }
+
+    /// Where the value arrives, and whether it can be in no other shared register.
+    pub(super) fn place(&self, reg: Reg) -> Option<(SharedReg, bool)> {
+        match self.arguments {
+            Some((arguments, gpr)) if arguments == reg => Some((SharedReg::Gpr(gpr), true)),
+            _ if self.position == Some(reg) => {
+                self.position_place.map(|gpr| (SharedReg::Gpr(gpr), false))
+            }
+            _ => None,
+        }
+    }
+
+    /// Lets values begin where they arrive, if that is their place. A start of positions that is not shared is computed in each
+    /// lane.
+    pub(super) fn settle(self, vcode: &mut VCode) {
+        if let Some((reg, gpr)) = self.arguments
+            && vcode.shared.contains_key(&reg)
+            && let Some(defs) = entry(vcode)
+        {
+            defs.iter_mut().filter(|(known, _)| *known == reg).for_each(|(_, place)| *place = gpr);
+        }
+        let Some(start) = self.position else { return };
+        let place = vcode.shared.get(&start).copied();
+        let arrived = self.position_place.filter(|&gpr| place == Some(SharedReg::Gpr(gpr)));
+        if let Some(gpr) = arrived {
+            vcode.retain_insts(|_, inst| copied(inst, start).is_none());
+            entry(vcode).into_iter().for_each(|defs| defs.push((start, gpr)));
+        } else if place.is_none() {
+            rewrite::insert(vcode, |vcode, inst| {
+                let own = copied(inst, start)?;
+                let [lane, rest] = rows::less_lane(vcode, start, own);
+                *inst = lane;
+                Some(rest)
+            });
+        }
+    }
+}
+
+/// What the instruction copies to `dst`, if it does.
+fn copied(inst: &MInst, dst: Reg) -> Option<Reg> {
+    match inst {
+        MInst::Op { operands, .. } => match operands[..] {
+            [MOperand::Def(to), MOperand::Use(from), _] if to == dst => Some(from),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// What the function's arguments are.
+fn entry(vcode: &mut VCode) -> Option<&mut Fixed> {
+    vcode.insts.iter_mut().find_map(|inst| match inst {
+        MInst::Args { defs } => Some(defs),
+        _ => None,
+    })
+}
