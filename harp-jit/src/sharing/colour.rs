@@ -70,8 +70,8 @@ pub(super) struct Wishes<'a> {
 
 /// Gives candidates a shared register; who gets none is to be a register of the lanes.
 ///
-/// Parameters and their arguments form webs where they do not interfere, so that no copy is needed. The webs that are
-/// used most come first.
+/// Parameters and their arguments form webs where they do not interfere, so that no copy is needed. Webs come in the order
+/// of Briggs, Cooper and Torczon ("Improvements to graph coloring register allocation", 1994).
 pub(super) fn colour(
     vcode: &VCode,
     live: Live,
@@ -81,17 +81,8 @@ pub(super) fn colour(
 ) -> HashMap<Reg, SharedReg> {
     let mut webs = Webs::new(vcode, live, candidates);
     webs.coalesce(vcode, candidates);
-    let mut order: Vec<usize> = (0..webs.members.len()).filter(|&web| webs.is_open(web)).collect();
-    let weights = weights(vcode);
-    let weight = |web: &usize| -> (bool, u64) {
-        let members = &webs.members[*web];
-        let comes_first = members.iter().any(|reg| wishes.first.contains(reg));
-        (comes_first, members.iter().map(|reg| weights[reg.index()]).sum())
-    };
-    order.sort_by_key(|web| std::cmp::Reverse(weight(web)));
-    let wish = |web: usize| {
-        webs.members[web].iter().find_map(|&reg| wishes.arrivals.place(reg))
-    };
+    let order = webs.order(palette, &weights(vcode), wishes.first);
+    let wish = |web: usize| webs.members[web].iter().find_map(|&reg| wishes.arrivals.place(reg));
     let wished: Vec<Option<(SharedReg, bool)>> = (0..webs.members.len()).map(wish).collect();
     let mut places: HashMap<Reg, SharedReg> = HashMap::new();
     for web in order {
@@ -179,6 +170,56 @@ impl Webs {
         }
     }
 
+    /// The order in which webs get their places. Those that interfere with fewer others than there are places come last, as
+    /// there is a place for them in any case; once they are taken away, others are such. Where none is, the one that is
+    /// worth least is taken away, and may get no place.
+    fn order(&self, palette: &Palette, weights: &[u64], first: &HashSet<Reg>) -> Vec<usize> {
+        let mut left: Vec<usize> = (0..self.members.len()).filter(|&web| self.is_open(web)).collect();
+        let mut is_left = vec![false; self.members.len()];
+        left.iter().for_each(|&web| is_left[web] = true);
+        let others: Vec<HashSet<usize>> = (0..self.members.len())
+            .map(|web| {
+                let others = self.conflicts[web].iter().map(|reg| self.of[reg.index()]);
+                others.filter(|&other| is_left[web] && is_left[other]).collect()
+            })
+            .collect();
+        let mut degrees: Vec<usize> = others.iter().map(HashSet::len).collect();
+        let worth = |web: usize| -> u64 {
+            let members = &self.members[web];
+            let comes_first = members.iter().any(|reg| first.contains(reg));
+            let sum = members.iter().map(|reg| weights[reg.index()]).sum();
+            if comes_first { u64::MAX } else { sum }
+        };
+        let worths: Vec<u64> = (0..self.members.len()).map(worth).collect();
+        let is_easy = |web: usize, degrees: &[usize]| {
+            degrees[web] < palette.count(self.members[web][0].class())
+        };
+        let mut easy: Vec<usize> =
+            left.iter().copied().filter(|&web| is_easy(web, &degrees)).collect();
+        let mut order = Vec::new();
+        loop {
+            let web = easy.pop().or_else(|| {
+                left.retain(|&web| is_left[web]);
+                let share = |web: &usize| worths[*web] / (1 + degrees[*web] as u64);
+                left.iter().copied().min_by_key(share)
+            });
+            let Some(web) = web else { break };
+            if !std::mem::replace(&mut is_left[web], false) {
+                continue;
+            }
+            order.push(web);
+            for &other in &others[web] {
+                let was_easy = is_easy(other, &degrees);
+                degrees[other] -= 1;
+                if is_left[other] && !was_easy && is_easy(other, &degrees) {
+                    easy.push(other);
+                }
+            }
+        }
+        order.reverse();
+        order
+    }
+
     fn unite(&mut self, into: usize, from: usize) {
         let members = std::mem::take(&mut self.members[from]);
         members.iter().for_each(|reg| self.of[reg.index()] = into);
@@ -190,6 +231,18 @@ impl Webs {
 
 /// How much each register is used: its mentions, those in loops more.
 fn weights(vcode: &VCode) -> Vec<u64> {
+    let mut weights = vec![0_u64; vcode.num_regs];
+    for ((_, block), depth) in vcode.blocks().zip(depths(vcode)) {
+        let weight = LOOP_WEIGHT.pow(depth.min(MAX_DEPTH));
+        for inst in &vcode.insts[block.insts.clone()] {
+            inst.for_each_reg(|reg, _| weights[reg.index()] += weight);
+        }
+    }
+    weights
+}
+
+/// In how many loops each block is.
+pub(super) fn depths(vcode: &VCode) -> Vec<u32> {
     // How many loops begin at a block, less those that end before it. A loop's blocks lie between its header and its latch.
     let mut begin = vec![0_i32; vcode.blocks.len() + 1];
     for (latch, data) in vcode.blocks() {
@@ -198,14 +251,12 @@ fn weights(vcode: &VCode) -> Vec<u64> {
             begin[latch.index() + 1] -= 1;
         }
     }
-    let mut weights = vec![0_u64; vcode.num_regs];
     let mut depth = 0;
-    for (id, block) in vcode.blocks() {
-        depth += begin[id.index()];
-        let weight = LOOP_WEIGHT.pow(depth.unsigned_abs().min(MAX_DEPTH));
-        for inst in &vcode.insts[block.insts.clone()] {
-            inst.for_each_reg(|reg, _| weights[reg.index()] += weight);
-        }
-    }
-    weights
+    let blocks = begin[..vcode.blocks.len()].iter();
+    blocks
+        .map(|change| {
+            depth += change;
+            depth.unsigned_abs()
+        })
+        .collect()
 }

@@ -6,6 +6,7 @@
 use harp_isa::abi::KernelEntry;
 use harp_isa::{ArchId, Gpr};
 
+use super::nesting::Nesting;
 use super::{rewrite, rows};
 use crate::abi::EntryKind;
 use crate::vcode::{Fixed, MInst, MOperand, Reg, SharedReg, VCode};
@@ -61,8 +62,8 @@ impl Arrivals {
     }
 
     /// Lets values begin where they arrive, if that is their place. A start of positions that is not shared is computed in each
-    /// lane.
-    pub(super) fn settle(self, vcode: &mut VCode) {
+    /// lane, unless only instructions use it that are executed once, and with all lanes: they find it in the first one.
+    pub(super) fn settle(self, vcode: &mut VCode, nesting: &Nesting) {
         if let Some((reg, gpr)) = self.arguments
             && vcode.shared.contains_key(&reg)
             && let Some(defs) = entry(vcode)
@@ -75,7 +76,7 @@ impl Arrivals {
         if let Some(gpr) = arrived {
             vcode.retain_insts(|_, inst| copied(inst, start).is_none());
             entry(vcode).into_iter().for_each(|defs| defs.push((start, gpr)));
-        } else if place.is_none() {
+        } else if place.is_none() && !read_of_first(vcode, nesting, start) {
             rewrite::insert(vcode, |vcode, inst| {
                 let own = copied(inst, start)?;
                 let [lane, rest] = rows::less_lane(vcode, start, own);
@@ -84,6 +85,32 @@ impl Arrivals {
             });
         }
     }
+}
+
+/// Lets all instructions that use `start` read the first lane's position in its place, if they can.
+fn read_of_first(vcode: &mut VCode, nesting: &Nesting, start: Reg) -> bool {
+    let Some(own) = vcode.insts.iter().find_map(|inst| copied(inst, start)) else { return false };
+    for (id, block) in vcode.blocks() {
+        for inst in &vcode.insts[block.insts.clone()] {
+            let (mut uses, mut is_once) = (false, false);
+            inst.for_each_reg(|reg, access| match access.is_def() {
+                true => is_once |= vcode.shared.contains_key(&reg),
+                false => uses |= reg == start,
+            });
+            let is_op = matches!(inst, MInst::Op { guard: None, .. });
+            if uses && !(is_op && is_once && nesting.is_outside(id)) {
+                return false;
+            }
+        }
+    }
+    vcode.retain_insts(|_, inst| copied(inst, start).is_none());
+    let rename = |reg: &mut Reg| {
+        if *reg == start {
+            *reg = own;
+        }
+    };
+    vcode.insts.iter_mut().for_each(|inst| inst.rewrite_regs(rename));
+    true
 }
 
 /// What the instruction copies to `dst`, if it does.

@@ -36,7 +36,7 @@ use harp_isa::ArchId;
 use hashbrown::HashSet;
 
 use crate::abi::EntryKind;
-use crate::vcode::{MInst, VCode};
+use crate::vcode::{MInst, Reg, VCode};
 
 mod candidates;
 mod check;
@@ -76,18 +76,20 @@ pub(crate) fn share(vcode: &mut VCode, arch: ArchId, entry: EntryKind, may_use_g
             break;
         }
         let arrivals = Arrivals::new(&tried, arch, entry, made.position);
-        place(&mut tried, &nesting, context, &palette, &arrivals);
+        let uses = Uses { arrivals: &arrivals, relied_on: &made.relied_on };
+        place(&mut tried, &nesting, context, &palette, uses);
         let lost = made.lost(&tried);
         if lost.is_empty() {
-            arrivals.settle(&mut tried);
+            arrivals.settle(&mut tried, &nesting);
             *vcode = tried;
             return;
         }
         left_out.extend(lost);
     }
     let arrivals = Arrivals::new(vcode, arch, entry, None);
-    place(vcode, &nesting, context, &palette, &arrivals);
-    arrivals.settle(vcode);
+    let uses = Uses { arrivals: &arrivals, relied_on: &HashSet::new() };
+    place(vcode, &nesting, context, &palette, uses);
+    arrivals.settle(vcode, &nesting);
 }
 
 /// What is known of the code as a whole.
@@ -104,6 +106,14 @@ fn uses_groups(inst: &MInst) -> bool {
     inst.uses_groups() || matches!(inst, MInst::Call { .. } | MInst::TailCall { .. })
 }
 
+/// What is known of single registers.
+#[derive(Clone, Copy)]
+struct Uses<'a> {
+    arrivals: &'a Arrivals,
+    /// Registers in which lanes must have the same, beside those that others are computed from for all.
+    relied_on: &'a HashSet<Reg>,
+}
+
 /// Places registers, and mends what that breaks.
 ///
 /// Where the result of a load from a uniform address gets no shared register, it is loaded into one that is free there
@@ -113,7 +123,7 @@ fn place(
     nesting: &Nesting,
     context: Context,
     palette: &Palette,
-    arrivals: &Arrivals,
+    Uses { arrivals, relied_on }: Uses<'_>,
 ) {
     let mut loads = rewrite::Loads::default();
     for kept_free in [None, None, palette.spare()] {
@@ -122,7 +132,9 @@ fn place(
         let live = liveness::Live::compute(vcode, nesting, &candidates);
         let wishes = colour::Wishes { arrivals, first: &loads.loaded, kept_free };
         vcode.shared = colour::colour(vcode, live, &candidates, palette, &wishes);
-        if !loads.divide(vcode, &uniform, kept_free) {
+        let mut must_agree = uniform.relied_on(vcode);
+        relied_on.iter().for_each(|reg| must_agree[reg.index()] = true);
+        if !loads.divide(vcode, &uniform, &must_agree, kept_free) {
             break;
         }
     }

@@ -19,19 +19,28 @@ pub(super) struct Loads {
 impl Loads {
     /// Divides the loads that need it into load and copy; whether there were any, for whose registers there is no place
     /// yet, unless one is given.
+    ///
+    /// Lanes may load for themselves, too, where nothing depends on that they load the same, or memory does not change. But at a
+    /// shared address they would load from a row.
     pub(super) fn divide(
         &mut self,
         vcode: &mut VCode,
         uniform: &Uniform,
+        must_agree: &[bool],
         place: Option<SharedReg>,
     ) -> bool {
         let before = self.copies.len();
         insert(vcode, |vcode, inst| {
             let MInst::Op { opcode, guard: None, operands } = inst else { return None };
-            let Some(MOperand::Def(loaded)) = operands.first_mut() else { return None };
+            let [MOperand::Def(loaded), MOperand::Use(base), ..] = &mut operands[..] else {
+                return None;
+            };
+            let must_agree =
+                must_agree[loaded.index()] && !vcode.promises.read_only.contains(loaded);
             if !opcode.flags().contains(OpcodeFlags::LOAD)
                 || vcode.shared.contains_key(loaded)
                 || !uniform.is_uniform(*loaded)
+                || !(must_agree || vcode.shared.contains_key(base))
             {
                 return None;
             }

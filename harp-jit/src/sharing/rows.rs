@@ -15,6 +15,7 @@ use smallvec::smallvec;
 
 use super::Context;
 use super::candidates::shared_result;
+use super::colour::depths;
 use super::nesting::Nesting;
 use super::uniform::Uniform;
 use crate::abi::EntryKind;
@@ -44,6 +45,8 @@ pub(super) struct Made {
     bases: HashMap<Reg, Reg>,
     /// For each base the registers that must be shared beside it.
     taken: HashMap<Reg, Vec<Reg>>,
+    /// Registers that addresses follow each other because of, as lanes have the same in them.
+    pub(super) relied_on: HashSet<Reg>,
 }
 
 impl Made {
@@ -69,11 +72,19 @@ pub(super) fn find(
     left_out: &HashSet<Reg>,
 ) -> Made {
     let strides = Strides::compute(vcode, facts);
-    let accesses = strides.accesses(vcode, arch, left_out);
-    if accesses.is_empty() {
-        return Made::default();
-    }
-    let plan = strides.plan(vcode, &accesses);
+    let mut accesses = strides.accesses(vcode, arch, left_out);
+    let plan = loop {
+        if accesses.is_empty() {
+            return Made::default();
+        }
+        let plan = strides.plan(vcode, &accesses);
+        let costly = strides.costly(vcode, &plan);
+        let before = accesses.len();
+        accesses.retain(|(_, base)| !costly[base.index()]);
+        if accesses.len() == before {
+            break plan;
+        }
+    };
     let starts = insert(vcode, &strides, &plan);
     let mut made = Made { position: starts.position, ..Made::default() };
     for inst in &mut vcode.insts {
@@ -88,6 +99,7 @@ pub(super) fn find(
     }
     vcode.rows = made.bases.keys().copied().collect();
     made.taken = starts.taken;
+    made.relied_on = strides.relied_on;
     drop_unused(vcode);
     made
 }
@@ -120,12 +132,15 @@ struct Strides<'a> {
     facts: &'a Facts<'a>,
     /// By register; none if it is uniform or not known to be affine.
     of: Vec<Option<i64>>,
+    /// Uniform registers that affine ones were computed from.
+    relied_on: HashSet<Reg>,
 }
 
 impl<'a> Strides<'a> {
     /// Definitions come before their uses, but for those of parameters, which are not looked at.
     fn compute(vcode: &VCode, facts: &'a Facts<'a>) -> Strides<'a> {
-        let mut strides = Strides { facts, of: vec![None; vcode.num_regs] };
+        let of = vec![None; vcode.num_regs];
+        let mut strides = Strides { facts, of, relied_on: HashSet::new() };
         for (id, block) in vcode.blocks().filter(|(id, _)| facts.nesting.is_known(*id)) {
             for inst in &vcode.insts[block.insts.clone()] {
                 let found = strides.begins(inst).or_else(|| {
@@ -140,6 +155,11 @@ impl<'a> Strides<'a> {
                 });
                 if let Some((reg, stride)) = found.filter(|(_, stride)| *stride != 0) {
                     strides.of[reg.index()] = Some(stride);
+                    inst.for_each_reg(|used, access| {
+                        if !access.is_def() && strides.of[used.index()].is_none() {
+                            strides.relied_on.insert(used);
+                        }
+                    });
                 }
             }
         }
@@ -268,6 +288,24 @@ impl<'a> Strides<'a> {
                 plan.used[reg.index()] |= !is_affine;
             }
         }
+    }
+
+    /// The registers whose starts would make a loop longer: they are computed in it, as are the registers themselves.
+    fn costly(&self, vcode: &VCode, plan: &Plan) -> Vec<bool> {
+        let mut costly = vec![false; vcode.num_regs];
+        for ((_, block), depth) in vcode.blocks().zip(depths(vcode)) {
+            for inst in &vcode.insts[block.insts.clone()] {
+                let Some(reg) = result(inst).filter(|reg| plan.needed[reg.index()]) else { continue };
+                let mut is_costly = depth > 0 && plan.used[reg.index()];
+                if !plan.copied[reg.index()] {
+                    inst.for_each_reg(|used, access| {
+                        is_costly |= !access.is_def() && costly[used.index()];
+                    });
+                }
+                costly[reg.index()] = is_costly;
+            }
+        }
+        costly
     }
 }
 

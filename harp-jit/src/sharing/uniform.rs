@@ -41,6 +41,25 @@ impl Uniform {
         self.uniform[reg.index()]
     }
 
+    /// The registers that others are uniform because of.
+    pub(super) fn relied_on(&self, vcode: &VCode) -> Vec<bool> {
+        let mut found = vec![false; vcode.num_regs];
+        for inst in &vcode.insts {
+            if let MInst::Jump { target, args } = inst {
+                let params = &vcode.blocks[target.index()].params;
+                let passed = params.iter().zip(args).filter(|(param, _)| self.is_uniform(**param));
+                passed.for_each(|(_, arg)| found[arg.index()] = true);
+                continue;
+            }
+            let mut relies = false;
+            inst.for_each_reg(|reg, access| relies |= access.is_def() && self.is_uniform(reg));
+            if relies {
+                inst.for_each_reg(|reg, access| found[reg.index()] |= !access.is_def());
+            }
+        }
+        found
+    }
+
     /// The block of its definition.
     fn block(&self, reg: Reg) -> Option<BlockId> {
         self.blocks[reg.index()]
