@@ -55,7 +55,7 @@ pub(crate) fn compile(func: &Function, unit: Unit<'_>) -> Result<CompiledFunctio
         let uses_groups = unit.kernel.is_some_and(KernelSource::uses_groups);
         sharing::share(&mut vcode, arch, unit.entry, uses_groups);
         if options.verify {
-            sharing::check(&vcode).map_err(|error| CompileError::Internal {
+            sharing::check(&vcode, arch, unit.entry).map_err(|error| CompileError::Internal {
                 stage: "sharing",
                 message: format!("`{name}`: {error}\n{vcode}"),
             })?;

@@ -1,10 +1,12 @@
 //! Shared registers as colours: each web of registers gets one for life, or none.
 
+use harp_isa::abi::SharedRoles;
 use harp_isa::{ArchId, Gpr, Pred, RegClass};
 use hashbrown::{HashMap, HashSet};
 
 use super::entry::Arrivals;
 use super::liveness::Live;
+use crate::abi::EntryKind;
 use crate::vcode::{MInst, Reg, SharedReg, VCode};
 
 /// Larger numbers cannot be told to the allocator.
@@ -16,22 +18,27 @@ const LOOP_WEIGHT: u64 = 10;
 /// The loops deeper than this count no more.
 const MAX_DEPTH: u32 = 6;
 
-/// The shared registers of a machine.
+/// The shared registers that code may use.
 #[derive(Debug)]
 pub(super) struct Palette {
     gprs: Vec<Gpr>,
     preds: Vec<Pred>,
+    roles: SharedRoles,
 }
 
 impl Palette {
     /// None if the machine has no shared registers.
-    pub(super) fn new(arch: ArchId) -> Option<Palette> {
-        let nameable = |number: &u8| *number <= MAX_NUMBER;
+    pub(super) fn new(arch: ArchId, entry: EntryKind) -> Option<Palette> {
+        let roles = SharedRoles::new(arch);
+        let is_kernel = entry == EntryKind::Kernel;
+        let nameable = |number: u8| number <= MAX_NUMBER;
         let gprs = (0..arch.shared_gprs()).filter_map(|number| arch.shared_gpr(number));
-        let gprs: Vec<Gpr> = gprs.filter(|gpr| nameable(&gpr.index())).collect();
+        let gprs = gprs.filter(|&gpr| nameable(gpr.index()));
+        let gprs: Vec<Gpr> = gprs.filter(|&gpr| is_kernel || !roles.is_of_kernel(gpr)).collect();
         let preds = (0..arch.shared_preds()).filter_map(|number| arch.shared_pred(number));
-        let preds = preds.filter(|pred| nameable(&pred.index())).collect();
-        (!gprs.is_empty()).then_some(Palette { gprs, preds })
+        let preds = preds.filter(|&pred| nameable(pred.index()));
+        let preds = preds.filter(|&pred| is_kernel || !roles.is_pred_of_kernel(pred)).collect();
+        (!gprs.is_empty()).then_some(Palette { gprs, preds, roles })
     }
 
     /// The register that is kept free for what is shared between two instructions only, if need be.
@@ -41,21 +48,23 @@ impl Palette {
 
     /// Whether there are any of the class.
     pub(super) fn has(&self, class: RegClass) -> bool {
-        self.count(class) > 0
+        self.places(class, false).next().is_some()
     }
 
-    fn count(&self, class: RegClass) -> usize {
-        match class {
-            RegClass::Gpr => self.gprs.len(),
-            RegClass::Pred => self.preds.len(),
-        }
-    }
-
-    fn get(&self, class: RegClass, colour: usize) -> SharedReg {
-        match class {
-            RegClass::Gpr => SharedReg::Gpr(self.gprs[colour]),
-            RegClass::Pred => SharedReg::Pred(self.preds[colour]),
-        }
+    /// The places of a class, lower numbers first; of those that are alive during a call, what calls do not change.
+    fn places(
+        &self,
+        class: RegClass,
+        is_over_call: bool,
+    ) -> impl Iterator<Item = SharedReg> + '_ {
+        let (gprs, preds): (&[Gpr], &[Pred]) = match class {
+            RegClass::Gpr => (&self.gprs, &[]),
+            RegClass::Pred => (&[], &self.preds),
+        };
+        let gprs = gprs.iter().filter(move |gpr| !is_over_call || self.roles.is_of_kernel(**gpr));
+        let preds =
+            preds.iter().filter(move |pred| !is_over_call || self.roles.is_pred_of_kernel(**pred));
+        gprs.copied().map(SharedReg::Gpr).chain(preds.copied().map(SharedReg::Pred))
     }
 }
 
@@ -83,7 +92,9 @@ pub(super) fn colour(
     webs.coalesce(vcode, candidates);
     let order = webs.order(palette, &weights(vcode), wishes.first);
     let wish = |web: usize| webs.members[web].iter().find_map(|&reg| wishes.arrivals.place(reg));
-    let wished: Vec<Option<(SharedReg, bool)>> = (0..webs.members.len()).map(wish).collect();
+    let wished: Vec<Option<SharedReg>> = (0..webs.members.len()).map(wish).collect();
+    let arguments = wishes.arrivals.arguments();
+    let arrives = |web: usize| webs.members[web].iter().any(|&reg| arguments == Some(reg));
     let mut places: HashMap<Reg, SharedReg> = HashMap::new();
     for web in order {
         let class = webs.members[web][0].class();
@@ -92,15 +103,15 @@ pub(super) fn colour(
         taken.extend(wishes.kept_free);
         // What others wish for comes last.
         let others = webs.conflicts[web].iter().filter_map(|reg| wished[webs.of[reg.index()]]);
-        let others: Vec<SharedReg> = others.map(|(place, _)| place).collect();
-        let all = (0..palette.count(class)).map(|colour| palette.get(class, colour));
+        let others: Vec<SharedReg> = others.collect();
+        let all = palette.places(class, webs.over_calls[web]);
         let mut free: Vec<SharedReg> = all.filter(|place| !taken.contains(place)).collect();
         free.sort_by_key(|place| others.contains(place));
-        let place = match wished[web] {
-            Some((place, _)) if free.contains(&place) => Some(place),
-            Some((_, true)) => None,
-            _ => free.first().copied(),
-        };
+        let wished = wished[web].filter(|place| free.contains(place));
+        // In another place than where it arrives it costs a copy. What is kept over calls would have to be saved instead.
+        let stays = arrives(web) && !webs.over_calls[web];
+        let other = free.first().copied().filter(|_| !stays);
+        let place = wished.or(other);
         if let Some(place) = place {
             places.extend(webs.members[web].iter().map(|&reg| (reg, place)));
         }
@@ -116,8 +127,8 @@ struct Webs {
     members: Vec<Vec<Reg>>,
     /// The registers that each web interferes with.
     conflicts: Vec<HashSet<Reg>>,
-    /// Webs that cannot be shared.
-    excluded: Vec<bool>,
+    /// Webs that are alive during a call.
+    over_calls: Vec<bool>,
 }
 
 impl Webs {
@@ -128,12 +139,12 @@ impl Webs {
             of: (0..vcode.num_regs).collect(),
             members: vec![Vec::new(); vcode.num_regs],
             conflicts,
-            excluded: vec![false; vcode.num_regs],
+            over_calls: vec![false; vcode.num_regs],
         };
         let mut add = |reg: Reg| {
             if candidates[reg.index()] {
                 webs.members[reg.index()] = vec![reg];
-                webs.excluded[reg.index()] = over_calls.contains(&reg);
+                webs.over_calls[reg.index()] = over_calls.contains(&reg);
             }
         };
         for block in &vcode.blocks {
@@ -150,7 +161,7 @@ impl Webs {
     }
 
     fn is_open(&self, web: usize) -> bool {
-        !self.members[web].is_empty() && !self.excluded[web]
+        !self.members[web].is_empty()
     }
 
     /// Unites parameters with their arguments where they do not interfere.
@@ -160,7 +171,9 @@ impl Webs {
             for (param, arg) in vcode.blocks[target.index()].params.iter().zip(args) {
                 let [one, other] = [param, arg].map(|reg| self.of[reg.index()]);
                 let both = candidates[param.index()] && candidates[arg.index()];
-                if both && one != other && self.is_open(one) && self.is_open(other) {
+                // A web that is alive during a call has fewer places than others.
+                let alike = self.over_calls[one] == self.over_calls[other];
+                if both && alike && one != other && self.is_open(one) && self.is_open(other) {
                     let meets = self.conflicts[one].iter().any(|reg| self.of[reg.index()] == other);
                     if !meets {
                         self.unite(one, other);
@@ -192,7 +205,8 @@ impl Webs {
         };
         let worths: Vec<u64> = (0..self.members.len()).map(worth).collect();
         let is_easy = |web: usize, degrees: &[usize]| {
-            degrees[web] < palette.count(self.members[web][0].class())
+            let class = self.members[web][0].class();
+            degrees[web] < palette.places(class, self.over_calls[web]).count()
         };
         let mut easy: Vec<usize> =
             left.iter().copied().filter(|&web| is_easy(web, &degrees)).collect();
@@ -226,6 +240,7 @@ impl Webs {
         self.members[into].extend(members);
         let conflicts = std::mem::take(&mut self.conflicts[from]);
         self.conflicts[into].extend(conflicts);
+        self.over_calls[into] |= self.over_calls[from];
     }
 }
 

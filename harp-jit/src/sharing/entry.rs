@@ -4,7 +4,7 @@
 //! there, so that nothing depends on how shared registers are given away.
 
 use harp_isa::abi::KernelEntry;
-use harp_isa::{ArchId, Gpr};
+use harp_isa::{ArchId, Gpr, RegClass};
 
 use super::nesting::Nesting;
 use super::{rewrite, rows};
@@ -14,7 +14,7 @@ use crate::vcode::{Fixed, MInst, MOperand, Reg, SharedReg, VCode};
 /// Values, and the shared registers that they arrive in.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Arrivals {
-    /// The address of the arguments. It is shared in this register or not at all.
+    /// The address of the arguments.
     arguments: Option<(Reg, Gpr)>,
     /// The position of lane 0, of which an instruction behind the entry makes a copy.
     position: Option<Reg>,
@@ -50,25 +50,31 @@ impl Arrivals {
         self.arguments.map(|(reg, _)| reg)
     }
 
-    /// Where the value arrives, and whether it can be in no other shared register.
-    pub(super) fn place(&self, reg: Reg) -> Option<(SharedReg, bool)> {
-        match self.arguments {
-            Some((arguments, gpr)) if arguments == reg => Some((SharedReg::Gpr(gpr), true)),
-            _ if self.position == Some(reg) => {
-                self.position_place.map(|gpr| (SharedReg::Gpr(gpr), false))
-            }
+    /// Where the value arrives.
+    pub(super) fn place(&self, reg: Reg) -> Option<SharedReg> {
+        let gpr = match self.arguments {
+            Some((arguments, gpr)) if arguments == reg => Some(gpr),
+            _ if self.position == Some(reg) => self.position_place,
             _ => None,
-        }
+        };
+        gpr.map(SharedReg::Gpr)
     }
 
     /// Lets values begin where they arrive, if that is their place. A start of positions that is not shared is computed in each
     /// lane, unless only instructions use it that are executed once, and with all lanes: they find it in the first one.
     pub(super) fn settle(self, vcode: &mut VCode, nesting: &Nesting) {
         if let Some((reg, gpr)) = self.arguments
-            && vcode.shared.contains_key(&reg)
-            && let Some(defs) = entry(vcode)
+            && let Some(place) = vcode.shared.get(&reg).copied()
         {
-            defs.iter_mut().filter(|(known, _)| *known == reg).for_each(|(_, place)| *place = gpr);
+            let arrived = place == SharedReg::Gpr(gpr);
+            let own = if arrived { reg } else { vcode.new_reg(RegClass::Gpr) };
+            let arrival = if arrived { gpr } else { KernelEntry::ARGUMENTS };
+            rewrite::insert(vcode, |_, inst| {
+                let MInst::Args { defs } = inst else { return None };
+                let known = defs.iter_mut().find(|(known, _)| *known == reg)?;
+                *known = (own, arrival);
+                (!arrived).then(|| rewrite::copy(reg, own))
+            });
         }
         let Some(start) = self.position else { return };
         let place = vcode.shared.get(&start).copied();

@@ -30,7 +30,8 @@
 //! Positions in the grid follow each other from lane to lane in kernels that do not know of groups: launches on machines with
 //! shared registers walk by rows of the grid then, whatever groups they have.
 //!
-//! Calls change all shared registers, and arguments and results are in the lanes' own.
+//! Functions change only the lower half of the shared registers, so that kernels keep values in the upper half over calls.
+//! Arguments and results are in the lanes' own.
 
 use harp_isa::ArchId;
 use hashbrown::HashSet;
@@ -62,7 +63,7 @@ const ROW_TRIALS: usize = 4;
 /// Gives registers of `vcode` a place among the shared registers of `arch`, if it has any. `may_use_groups` tells of a kernel
 /// whether launches may give its code positions by work-groups for another reason than what the code does.
 pub(crate) fn share(vcode: &mut VCode, arch: ArchId, entry: EntryKind, may_use_groups: bool) {
-    let Some(palette) = Palette::new(arch) else { return };
+    let Some(palette) = Palette::new(arch, entry) else { return };
     let Some(nesting) = Nesting::compute(vcode) else { return };
     let knows_groups = may_use_groups || vcode.insts.iter().any(uses_groups);
     let context = Context { entry, by_rows: entry == EntryKind::Kernel && !knows_groups };

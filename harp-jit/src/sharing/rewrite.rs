@@ -132,7 +132,8 @@ fn copied(vcode: &mut VCode, reg: Reg, place: Option<SharedReg>) -> Reg {
     new
 }
 
-fn copy(dst: Reg, src: Reg) -> MInst {
+/// A copy, which the first lane makes for all if it is shared.
+pub(super) fn copy(dst: Reg, src: Reg) -> MInst {
     let (opcode, last) = match dst.class() {
         RegClass::Gpr => (Opcode::Ori, MOperand::Imm(0)),
         RegClass::Pred => (Opcode::Andp, MOperand::Use(src)),

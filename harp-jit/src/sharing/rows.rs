@@ -17,6 +17,7 @@ use super::Context;
 use super::candidates::shared_result;
 use super::colour::depths;
 use super::nesting::Nesting;
+use super::rewrite::copy;
 use super::uniform::Uniform;
 use crate::abi::EntryKind;
 use crate::vcode::{BlockId, MInst, MOperand, Reg, VCode};
@@ -421,12 +422,6 @@ impl Starts {
             self.taken.insert(start, taken);
         }
     }
-}
-
-/// A copy, which the first lane makes for all if it is shared.
-fn copy(dst: Reg, src: Reg) -> MInst {
-    let operands = smallvec![MOperand::Def(dst), MOperand::Use(src), MOperand::Imm(0)];
-    MInst::Op { opcode: Opcode::Ori, guard: None, operands }
 }
 
 /// The number in a register less that of the lane: what lane 0 has, or would have.
