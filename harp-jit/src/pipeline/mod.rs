@@ -17,7 +17,7 @@ use cranelift_codegen::ir::Function;
 
 use crate::accesses::MemoryAccess;
 use crate::builder::KernelSource;
-use crate::divergence::decide::Shares;
+use crate::divergence::decide::{DivergenceReport, Shares};
 use crate::error::CompileError;
 use crate::function::CompiledFunction;
 use crate::if_convert::Predicated;
@@ -36,7 +36,6 @@ mod divergence;
 mod record;
 
 use divergence::Managed;
-pub(crate) use divergence::explain;
 
 /// Runs the whole pipeline.
 pub(crate) fn compile(func: &Function, unit: Unit<'_>) -> Result<CompiledFunction, CompileError> {
@@ -50,17 +49,7 @@ pub(crate) fn compile(func: &Function, unit: Unit<'_>) -> Result<CompiledFunctio
     };
     let Selected { func, mut vcode, predicated, branches, shares } = select(func, unit, &clock)?;
 
-    emit::turn_branches(&mut vcode);
-    if options.execution == Execution::Simt {
-        let uses_groups = unit.kernel.is_some_and(KernelSource::uses_groups);
-        sharing::share(&mut vcode, arch, unit.entry, uses_groups);
-        if options.verify {
-            sharing::check(&vcode, arch, unit.entry).map_err(|error| CompileError::Internal {
-                stage: "sharing",
-                message: format!("`{name}`: {error}\n{vcode}"),
-            })?;
-        }
-    }
+    share(&mut vcode, unit)?;
     clock.begin(Stage::Allocation);
     let allocated = regalloc::allocate(&vcode, arch, options.verify)?;
     clock.begin(Stage::Emission);
@@ -85,6 +74,35 @@ pub(crate) fn compile(func: &Function, unit: Unit<'_>) -> Result<CompiledFunctio
         code::check(&compiled)?;
     }
     Ok(compiled)
+}
+
+/// Shares registers, where the machine has such, and checks their places.
+fn share(vcode: &mut VCode, unit: Unit<'_>) -> Result<(), CompileError> {
+    emit::turn_branches(vcode);
+    if unit.options.execution == Execution::Simt {
+        sharing::share(vcode, unit);
+        if unit.options.verify {
+            sharing::check(vcode, unit.arch, unit.entry).map_err(|error| {
+                let message = format!("`{}`: {error}\n{vcode}", unit.name);
+                CompileError::Internal { stage: "sharing", message }
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// Reports how divergence would be managed in a function, what the alternatives cost, and which values would be shared.
+pub(crate) fn explain(func: &Function, unit: Unit<'_>) -> Result<DivergenceReport, CompileError> {
+    let clock = Clock::new();
+    let func = legal(func, unit, &clock)?;
+    let shares = unit.arch.has_shared() && unit.options.execution == Execution::Simt;
+    let code = shares.then(|| select_legal(func.clone(), unit, &clock)).transpose()?;
+    let mut report = divergence::explain(func, unit)?;
+    if let Some(Selected { mut vcode, .. }) = code {
+        share(&mut vcode, unit)?;
+        report.values = sharing::explain(&vcode, unit);
+    }
+    Ok(report)
 }
 
 /// The function with reports of its accesses to memory, and the table of them.
@@ -116,8 +134,12 @@ pub(crate) fn select(
     unit: Unit<'_>,
     clock: &Clock,
 ) -> Result<Selected, CompileError> {
+    select_legal(legal(func, unit, clock)?, unit, clock)
+}
+
+/// The same from a legal function.
+fn select_legal(func: Function, unit: Unit<'_>, clock: &Clock) -> Result<Selected, CompileError> {
     let Unit { name, options, .. } = unit;
-    let func = legal(func, unit, clock)?;
     clock.begin(Stage::Divergence);
     let Managed { func, plan, branches, shares } = match options.execution {
         Execution::Simt => divergence::manage(func, unit, clock)?,

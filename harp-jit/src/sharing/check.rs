@@ -65,7 +65,8 @@ pub(crate) fn check(vcode: &VCode, arch: ArchId, entry: EntryKind) -> Result<(),
     }
     let roles = SharedRoles::new(arch);
     if entry == EntryKind::Function
-        && let Some((&reg, &place)) = vcode.shared.iter().find(|(_, place)| is_of_kernel(roles, **place))
+        && let Some((&reg, &place)) =
+            vcode.shared.iter().find(|(_, place)| is_of_kernel(roles, **place))
     {
         return Err(Misplaced::OfKernel { reg, place });
     }

@@ -52,11 +52,7 @@ impl Palette {
     }
 
     /// The places of a class, lower numbers first; of those that are alive during a call, what calls do not change.
-    fn places(
-        &self,
-        class: RegClass,
-        is_over_call: bool,
-    ) -> impl Iterator<Item = SharedReg> + '_ {
+    fn places(&self, class: RegClass, is_over_call: bool) -> impl Iterator<Item = SharedReg> + '_ {
         let (gprs, preds): (&[Gpr], &[Pred]) = match class {
             RegClass::Gpr => (&self.gprs, &[]),
             RegClass::Pred => (&[], &self.preds),
@@ -187,7 +183,8 @@ impl Webs {
     /// there is a place for them in any case; once they are taken away, others are such. Where none is, the one that is
     /// worth least is taken away, and may get no place.
     fn order(&self, palette: &Palette, weights: &[u64], first: &HashSet<Reg>) -> Vec<usize> {
-        let mut left: Vec<usize> = (0..self.members.len()).filter(|&web| self.is_open(web)).collect();
+        let mut left: Vec<usize> =
+            (0..self.members.len()).filter(|&web| self.is_open(web)).collect();
         let mut is_left = vec![false; self.members.len()];
         left.iter().for_each(|&web| is_left[web] = true);
         let others: Vec<HashSet<usize>> = (0..self.members.len())

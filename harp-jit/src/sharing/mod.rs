@@ -33,16 +33,18 @@
 //! Functions change only the lower half of the shared registers, so that kernels keep values in the upper half over calls.
 //! Arguments and results are in the lanes' own.
 
-use harp_isa::ArchId;
 use hashbrown::HashSet;
 
 use crate::abi::EntryKind;
+use crate::builder::KernelSource;
+use crate::unit::Unit;
 use crate::vcode::{MInst, Reg, VCode};
 
 mod candidates;
 mod check;
 mod colour;
 mod entry;
+mod explain;
 mod liveness;
 mod nesting;
 mod rewrite;
@@ -54,19 +56,20 @@ mod uniform;
 pub(crate) use check::check;
 use colour::Palette;
 use entry::Arrivals;
+pub use explain::ValueReport;
+pub(crate) use explain::explain;
 use nesting::Nesting;
 use uniform::Uniform;
 
 /// How often rows are looked for again without those that got no shared register.
 const ROW_TRIALS: usize = 4;
 
-/// Gives registers of `vcode` a place among the shared registers of `arch`, if it has any. `may_use_groups` tells of a kernel
-/// whether launches may give its code positions by work-groups for another reason than what the code does.
-pub(crate) fn share(vcode: &mut VCode, arch: ArchId, entry: EntryKind, may_use_groups: bool) {
+/// Gives registers of the function a place among the shared registers of its machine, if that has any.
+pub(crate) fn share(vcode: &mut VCode, unit: Unit<'_>) {
+    let Unit { arch, entry, .. } = unit;
     let Some(palette) = Palette::new(arch, entry) else { return };
     let Some(nesting) = Nesting::compute(vcode) else { return };
-    let knows_groups = may_use_groups || vcode.insts.iter().any(uses_groups);
-    let context = Context { entry, by_rows: entry == EntryKind::Kernel && !knows_groups };
+    let context = Context::new(vcode, unit);
     let uniform = Uniform::compute(vcode, &nesting, context);
     let facts = rows::Facts { nesting: &nesting, uniform: &uniform, context };
     let mut left_out = HashSet::new();
@@ -100,6 +103,15 @@ struct Context {
     /// Whether the lanes of a warp have positions in the grid that follow each other in the first dimension, and the
     /// same in the others: a launch sees to that for kernels that do not know of groups.
     by_rows: bool,
+}
+
+impl Context {
+    fn new(vcode: &VCode, unit: Unit<'_>) -> Context {
+        let entry = unit.entry;
+        let knows_groups = unit.kernel.is_some_and(KernelSource::uses_groups)
+            || vcode.insts.iter().any(uses_groups);
+        Context { entry, by_rows: entry == EntryKind::Kernel && !knows_groups }
+    }
 }
 
 /// Whether the instruction depends on groups, or a function that it calls may.

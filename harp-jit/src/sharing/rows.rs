@@ -296,7 +296,9 @@ impl<'a> Strides<'a> {
         let mut costly = vec![false; vcode.num_regs];
         for ((_, block), depth) in vcode.blocks().zip(depths(vcode)) {
             for inst in &vcode.insts[block.insts.clone()] {
-                let Some(reg) = result(inst).filter(|reg| plan.needed[reg.index()]) else { continue };
+                let Some(reg) = result(inst).filter(|reg| plan.needed[reg.index()]) else {
+                    continue;
+                };
                 let mut is_costly = depth > 0 && plan.used[reg.index()];
                 if !plan.copied[reg.index()] {
                     inst.for_each_reg(|used, access| {

@@ -134,6 +134,8 @@ fn kernel(bytes: &[u8], arch: ArchId) -> KernelSource {
     source
 }
 
+const MACHINES: [&str; 3] = ["4w24/12/32/16+x+s8/4", "4w16/16/8/4+s3/2", "4b32/32/16/16+x+s32/32"];
+
 /// What is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
@@ -311,17 +313,16 @@ fn candidates(vcode: &VCode) -> Vec<bool> {
 
 #[test]
 fn registers_in_wrong_places_are_found() {
-    let machines: [ArchId; 3] =
-        ["4w24/12/32/16+x+s8/4", "4w16/16/8/4+s3/2", "4b32/32/16/16+x+s32/32"]
-            .map(|arch| arch.parse().unwrap());
+    let machines: [ArchId; 3] = MACHINES.map(|arch| arch.parse().unwrap());
     let options = CompileOptions::default();
     let found: std::cell::RefCell<BTreeMap<Kind, [usize; 2]>> = Default::default();
     let test = |(bytes, machine): (Vec<u8>, usize)| {
         let source = kernel(&bytes, machines[machine]);
         let unit = Unit::of_kernel(&source, &options);
         let mut vcode = pipeline::select(source.function(), unit, &Clock::new()).unwrap().vcode;
-        share(&mut vcode, source.arch(), EntryKind::Kernel, false);
-        check(&vcode, source.arch(), EntryKind::Kernel).unwrap_or_else(|error| panic!("{error}\n{vcode}"));
+        share(&mut vcode, unit);
+        check(&vcode, source.arch(), EntryKind::Kernel)
+            .unwrap_or_else(|error| panic!("{error}\n{vcode}"));
         if vcode.shared.is_empty() {
             return Ok(());
         }
@@ -344,4 +345,55 @@ fn registers_in_wrong_places_are_found() {
     for (kind, [all, caught]) in &found {
         assert!(*all >= 20 && caught * 100 >= all * 99, "{kind:?}: {found:?}");
     }
+}
+
+/// The beginnings of reasons why a value is not shared.
+const REASONS: [&str; 11] = [
+    "lanes have different ",
+    "its instruction gives each lane its own",
+    "lanes come from different sides of a split",
+    "its instruction has no shared result",
+    "no shared register was left",
+    "it is needed after a call",
+    "each lane has its element of a row",
+    "` takes it from the lanes' own registers",
+    "` uses it where lanes have left a split",
+    "it is written only where ",
+    " is from before lanes left a split",
+];
+
+#[test]
+fn each_value_has_a_place_or_a_reason() {
+    let seen: std::cell::RefCell<BTreeMap<&str, usize>> = Default::default();
+    let options = CompileOptions::default();
+    let test = |(bytes, machine): (Vec<u8>, usize)| {
+        let source = kernel(&bytes, MACHINES[machine].parse().unwrap());
+        let unit = Unit::of_kernel(&source, &options);
+        let mut vcode = pipeline::select(source.function(), unit, &Clock::new()).unwrap().vcode;
+        share(&mut vcode, unit);
+        let values = super::explain(&vcode, unit);
+        let shared = values.iter().filter(|value| value.shared.is_some());
+        let shared: HashSet<&str> = shared.map(|value| &*value.name).collect();
+        assert_eq!(shared.len(), vcode.shared.len());
+        for value in &values {
+            let Some(reason) = &value.reason else {
+                assert!(value.shared.is_some(), "{value}{vcode}");
+                continue;
+            };
+            assert!(value.shared.is_none(), "{value}{vcode}");
+            let kind = REASONS.iter().find(|kind| reason.contains(**kind));
+            let kind = kind.unwrap_or_else(|| panic!("{value}{vcode}"));
+            *seen.borrow_mut().entry(kind).or_default() += 1;
+            if let Some(other) = reason.strip_prefix(REASONS[0]) {
+                assert!(!shared.contains(other), "{value}{vcode}");
+            }
+        }
+        Ok(())
+    };
+    let config = Config { cases: 250, failure_persistence: None, ..Config::default() };
+    let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    TestRunner::new_with_rng(config, rng)
+        .run(&(vec(any::<u8>(), 0..200), 0..3_usize), test)
+        .unwrap_or_else(|error| panic!("{error}"));
+    assert!(seen.borrow().len() >= 9, "{seen:?}");
 }

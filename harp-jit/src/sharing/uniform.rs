@@ -138,7 +138,9 @@ impl Uniform {
             },
             MInst::Args { defs } => defs.iter().any(|&(def, place)| {
                 let of_kernel = context.entry == EntryKind::Kernel && place == Gpr::new(0);
-                def == reg && (of_kernel || vcode.promises.own.arguments.contains(&place))
+                let arrives = vcode.shared.contains_key(&def);
+                let is_promised = vcode.promises.own.arguments.contains(&place);
+                def == reg && (of_kernel || arrives || is_promised)
             }),
             MInst::LaneWord { field: LaneField::GlobalIdY | LaneField::GlobalIdZ, .. } => {
                 context.by_rows
@@ -175,7 +177,7 @@ impl Uniform {
 }
 
 /// Whether an instruction accesses a row of memory.
-fn is_row(vcode: &VCode, operands: &[MOperand]) -> bool {
+pub(super) fn is_row(vcode: &VCode, operands: &[MOperand]) -> bool {
     matches!(operands, [_, MOperand::Use(base), ..] if vcode.rows.contains(base))
 }
 
