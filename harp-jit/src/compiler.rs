@@ -154,6 +154,11 @@ impl Compiler {
         self.library.routines(names)
     }
 
+    /// Whether it is a library routine that does not use work-groups, or takes or releases the lock.
+    pub(crate) fn is_free_of_groups(&self, name: &str) -> bool {
+        self.library.is_free_of_groups(name)
+    }
+
     /// A function that refers to nothing but library routines, compiled as `name` once in a process, without a profile.
     pub(crate) fn shared(
         &self,

@@ -38,7 +38,7 @@ use hashbrown::HashSet;
 use crate::abi::EntryKind;
 use crate::builder::KernelSource;
 use crate::unit::Unit;
-use crate::vcode::{MInst, Reg, VCode};
+use crate::vcode::{Callee, MInst, Reg, VCode};
 
 mod candidates;
 mod check;
@@ -108,15 +108,22 @@ struct Context {
 impl Context {
     fn new(vcode: &VCode, unit: Unit<'_>) -> Context {
         let entry = unit.entry;
+        let uses_groups = |inst: &MInst| {
+            let (MInst::Call { callee, .. } | MInst::TailCall { callee, .. }) = inst else {
+                return inst.uses_groups();
+            };
+            matches!(callee, Callee::Register { .. })
+        };
+        // What it refers to is linked to it, whether it is called or not, and launches go by all that is linked.
+        let is_free = |name: &str| {
+            unit.library.is_some_and(|library| library.is_free_of_groups(name))
+                || unit.symbols.is_free_of_groups(name)
+        };
         let knows_groups = unit.kernel.is_some_and(KernelSource::uses_groups)
-            || vcode.insts.iter().any(uses_groups);
+            || vcode.insts.iter().any(uses_groups)
+            || !vcode.references().all(is_free);
         Context { entry, by_rows: entry == EntryKind::Kernel && !knows_groups }
     }
-}
-
-/// Whether the instruction depends on groups, or a function that it calls may.
-fn uses_groups(inst: &MInst) -> bool {
-    inst.uses_groups() || matches!(inst, MInst::Call { .. } | MInst::TailCall { .. })
 }
 
 /// What is known of single registers.
