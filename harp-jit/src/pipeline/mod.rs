@@ -15,6 +15,7 @@
 
 use cranelift_codegen::ir::Function;
 
+use crate::abi::EntryKind;
 use crate::accesses::MemoryAccess;
 use crate::builder::KernelSource;
 use crate::divergence::decide::{DivergenceReport, Shares};
@@ -28,7 +29,7 @@ use crate::regalloc::{self, Allocated};
 use crate::stats::CompileStats;
 use crate::times::{Clock, Stage};
 use crate::unit::Unit;
-use crate::vcode::VCode;
+use crate::vcode::{Callee, MInst, VCode};
 use crate::{accesses, emit, isel, legalize, mid_end, sharing};
 
 mod code;
@@ -80,7 +81,7 @@ pub(crate) fn compile(func: &Function, unit: Unit<'_>) -> Result<CompiledFunctio
 fn share(vcode: &mut VCode, unit: Unit<'_>) -> Result<(), CompileError> {
     emit::turn_branches(vcode);
     if unit.options.execution == Execution::Simt {
-        sharing::share(vcode, unit);
+        sharing::share(vcode, setting(vcode, unit));
         if unit.options.verify {
             sharing::check(vcode, unit.arch, unit.entry).map_err(|error| {
                 let message = format!("`{}`: {error}\n{vcode}", unit.name);
@@ -89,6 +90,28 @@ fn share(vcode: &mut VCode, unit: Unit<'_>) -> Result<(), CompileError> {
         }
     }
     Ok(())
+}
+
+/// What sharing depends on beside the code.
+fn setting(vcode: &VCode, unit: Unit<'_>) -> sharing::Setting {
+    let Unit { arch, entry, .. } = unit;
+    // What it refers to is linked to it, whether it is called or not, and launches go by all that is linked.
+    let is_free = |name: &str| {
+        unit.library.is_some_and(|library| library.is_free_of_groups(name))
+            || unit.symbols.is_free_of_groups(name)
+    };
+    let calls_any = |inst: &MInst| {
+        let (MInst::Call { callee, .. } | MInst::TailCall { callee, .. }) = inst else {
+            return false;
+        };
+        matches!(callee, Callee::Register { .. })
+    };
+    let may_use_groups = entry == EntryKind::Kernel
+        && arch.has_shared()
+        && (unit.kernel.is_some_and(KernelSource::uses_groups)
+            || vcode.insts.iter().any(calls_any)
+            || !vcode.references().all(is_free));
+    sharing::Setting { arch, entry, may_use_groups }
 }
 
 /// Reports how divergence would be managed in a function, what the alternatives cost, and which values would be shared.
@@ -100,7 +123,7 @@ pub(crate) fn explain(func: &Function, unit: Unit<'_>) -> Result<DivergenceRepor
     let mut report = divergence::explain(func, unit)?;
     if let Some(Selected { mut vcode, .. }) = code {
         share(&mut vcode, unit)?;
-        report.values = sharing::explain(&vcode, unit);
+        report.values = sharing::explain(&vcode, setting(&vcode, unit), unit.sources);
     }
     Ok(report)
 }

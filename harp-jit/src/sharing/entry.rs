@@ -62,7 +62,7 @@ impl Arrivals {
 
     /// Lets values begin where they arrive, if that is their place. A start of positions that is not shared is computed in each
     /// lane, unless only instructions use it that are executed once, and with all lanes: they find it in the first one.
-    pub(super) fn settle(self, vcode: &mut VCode, nesting: &Nesting) {
+    pub(super) fn settle(self, vcode: &mut VCode, arch: ArchId, nesting: &Nesting) {
         if let Some((reg, gpr)) = self.arguments
             && let Some(place) = vcode.shared.get(&reg).copied()
         {
@@ -85,7 +85,7 @@ impl Arrivals {
         } else if place.is_none() && !read_of_first(vcode, nesting, start) {
             rewrite::insert(vcode, |vcode, inst| {
                 let own = copied(inst, start)?;
-                let [lane, rest] = rows::less_lane(vcode, start, own);
+                let [lane, rest] = rows::less_lane(vcode, arch, start, own);
                 *inst = lane;
                 Some(rest)
             });

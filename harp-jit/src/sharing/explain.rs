@@ -13,9 +13,8 @@ use super::entry::Arrivals;
 use super::nesting::Nesting;
 use super::rewrite::Loads;
 use super::uniform::Uniform;
-use super::{Context, candidates, liveness};
-use crate::source::SourceMap;
-use crate::unit::Unit;
+use super::{Context, Setting, candidates, liveness};
+use crate::source::{SourceMap, SourcePlace};
 use crate::vcode::{BlockId, MInst, Reg, SharedReg, VCode};
 
 /// A value of a function on a machine whose lanes share registers, and where it is.
@@ -29,7 +28,7 @@ pub struct ValueReport {
     /// The instruction that defines it; none for a parameter of the block.
     pub instruction: Option<String>,
     /// The source place of the instruction.
-    pub place: Option<crate::SourcePlace>,
+    pub place: Option<SourcePlace>,
     /// The shared register that it is in; none if each lane has its own.
     pub shared: Option<String>,
     /// Why it is not shared, if it is not.
@@ -63,9 +62,9 @@ struct Code<'a> {
 
 /// Explains the places of all values of a function that went through [`share`](super::share); none if its machine has no shared
 /// registers.
-pub(crate) fn explain(vcode: &VCode, unit: Unit<'_>) -> Vec<ValueReport> {
-    let Unit { arch, entry, sources, .. } = unit;
-    let context = Context::new(vcode, unit);
+pub(crate) fn explain(vcode: &VCode, setting: Setting, sources: &SourceMap) -> Vec<ValueReport> {
+    let Setting { arch, entry, .. } = setting;
+    let context = Context::new(vcode, setting);
     let Some(palette) = Palette::new(arch, entry) else { return Vec::new() };
     let nesting = Nesting::compute(vcode);
     let known = nesting.as_ref().map(|nesting| {

@@ -33,12 +33,11 @@
 //! Functions change only the lower half of the shared registers, so that kernels keep values in the upper half over calls.
 //! Arguments and results are in the lanes' own.
 
+use harp_isa::ArchId;
 use hashbrown::HashSet;
 
 use crate::abi::EntryKind;
-use crate::builder::KernelSource;
-use crate::unit::Unit;
-use crate::vcode::{Callee, MInst, Reg, VCode};
+use crate::vcode::{MInst, Reg, VCode};
 
 mod candidates;
 mod check;
@@ -64,12 +63,21 @@ use uniform::Uniform;
 /// How often rows are looked for again without those that got no shared register.
 const ROW_TRIALS: usize = 4;
 
+/// What is known of a function beside its code.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Setting {
+    pub(crate) arch: ArchId,
+    pub(crate) entry: EntryKind,
+    /// Whether launches may give a kernel its positions by work-groups, for another reason than what its instructions do.
+    pub(crate) may_use_groups: bool,
+}
+
 /// Gives registers of the function a place among the shared registers of its machine, if that has any.
-pub(crate) fn share(vcode: &mut VCode, unit: Unit<'_>) {
-    let Unit { arch, entry, .. } = unit;
+pub(crate) fn share(vcode: &mut VCode, setting: Setting) {
+    let Setting { arch, entry, .. } = setting;
     let Some(palette) = Palette::new(arch, entry) else { return };
     let Some(nesting) = Nesting::compute(vcode) else { return };
-    let context = Context::new(vcode, unit);
+    let context = Context::new(vcode, setting);
     let uniform = Uniform::compute(vcode, &nesting, context);
     let facts = rows::Facts { nesting: &nesting, uniform: &uniform, context };
     let mut left_out = HashSet::new();
@@ -84,7 +92,7 @@ pub(crate) fn share(vcode: &mut VCode, unit: Unit<'_>) {
         place(&mut tried, &nesting, context, &palette, uses);
         let lost = made.lost(&tried);
         if lost.is_empty() {
-            arrivals.settle(&mut tried, &nesting);
+            arrivals.settle(&mut tried, arch, &nesting);
             *vcode = tried;
             return;
         }
@@ -93,12 +101,13 @@ pub(crate) fn share(vcode: &mut VCode, unit: Unit<'_>) {
     let arrivals = Arrivals::new(vcode, arch, entry, None);
     let uses = Uses { arrivals: &arrivals, relied_on: &HashSet::new() };
     place(vcode, &nesting, context, &palette, uses);
-    arrivals.settle(vcode, &nesting);
+    arrivals.settle(vcode, arch, &nesting);
 }
 
 /// What is known of the code as a whole.
 #[derive(Clone, Copy, Debug)]
 struct Context {
+    arch: ArchId,
     entry: EntryKind,
     /// Whether the lanes of a warp have positions in the grid that follow each other in the first dimension, and the
     /// same in the others: a launch sees to that for kernels that do not know of groups.
@@ -106,23 +115,9 @@ struct Context {
 }
 
 impl Context {
-    fn new(vcode: &VCode, unit: Unit<'_>) -> Context {
-        let entry = unit.entry;
-        let uses_groups = |inst: &MInst| {
-            let (MInst::Call { callee, .. } | MInst::TailCall { callee, .. }) = inst else {
-                return inst.uses_groups();
-            };
-            matches!(callee, Callee::Register { .. })
-        };
-        // What it refers to is linked to it, whether it is called or not, and launches go by all that is linked.
-        let is_free = |name: &str| {
-            unit.library.is_some_and(|library| library.is_free_of_groups(name))
-                || unit.symbols.is_free_of_groups(name)
-        };
-        let knows_groups = unit.kernel.is_some_and(KernelSource::uses_groups)
-            || vcode.insts.iter().any(uses_groups)
-            || !vcode.references().all(is_free);
-        Context { entry, by_rows: entry == EntryKind::Kernel && !knows_groups }
+    fn new(vcode: &VCode, Setting { arch, entry, may_use_groups }: Setting) -> Context {
+        let knows_groups = may_use_groups || vcode.insts.iter().any(MInst::uses_groups);
+        Context { arch, entry, by_rows: entry == EntryKind::Kernel && !knows_groups }
     }
 }
 

@@ -340,12 +340,13 @@ fn insert(vcode: &mut VCode, strides: &Strides<'_>, plan: &Plan) -> Starts {
     let mut old = old.into_iter().zip(std::mem::take(&mut vcode.srclocs));
     for index in 0..vcode.blocks.len() {
         let is_whole = strides.facts.is_whole(BlockId::new(index));
+        let place = Place { arch: strides.facts.context.arch, is_whole };
         let first = vcode.insts.len();
         let count = vcode.blocks[index].insts.len();
         for (inst, srcloc) in old.by_ref().take(count) {
             let defined = strides.begins(&inst).map(|(reg, _)| reg).or_else(|| result(&inst));
             let needed = defined.filter(|reg| plan.needed[reg.index()]);
-            let behind = needed.map(|reg| starts.add(vcode, &inst, reg, is_whole, plan));
+            let behind = needed.map(|reg| starts.add(vcode, &inst, reg, place, plan));
             vcode.insts.push(inst);
             vcode.insts.extend(behind.into_iter().flatten());
             vcode.srclocs.resize(vcode.insts.len(), srcloc);
@@ -353,6 +354,14 @@ fn insert(vcode: &mut VCode, strides: &Strides<'_>, plan: &Plan) -> Starts {
         vcode.blocks[index].insts = first..vcode.insts.len();
     }
     starts
+}
+
+/// Where a start is computed.
+#[derive(Clone, Copy)]
+struct Place {
+    arch: ArchId,
+    /// Whether all lanes are there.
+    is_whole: bool,
 }
 
 /// The result of an operation that may be affine.
@@ -373,7 +382,7 @@ impl Starts {
         vcode: &mut VCode,
         inst: &MInst,
         reg: Reg,
-        is_whole: bool,
+        Place { arch, is_whole }: Place,
         plan: &Plan,
     ) -> Vec<MInst> {
         let start = vcode.new_reg(RegClass::Gpr);
@@ -389,7 +398,9 @@ impl Starts {
             | MInst::LaneWord { field: LaneField::Lane, .. } => {
                 return vec![MInst::Const { dst: start, value: 0 }];
             }
-            MInst::LaneWord { .. } if !is_whole => return less_lane(vcode, start, reg).into(),
+            MInst::LaneWord { .. } if !is_whole => {
+                return less_lane(vcode, arch, start, reg).into();
+            }
             MInst::LaneWord { field, .. } if !plan.used[reg.index()] => {
                 MInst::LaneWord { dst: start, field: *field }
             }
@@ -427,13 +438,15 @@ impl Starts {
 }
 
 /// The number in a register less that of the lane: what lane 0 has, or would have.
-pub(super) fn less_lane(vcode: &mut VCode, dst: Reg, reg: Reg) -> [MInst; 2] {
+pub(super) fn less_lane(vcode: &mut VCode, arch: ArchId, dst: Reg, reg: Reg) -> [MInst; 2] {
     let lane = vcode.new_reg(RegClass::Gpr);
     let op = |opcode, operands| MInst::Op { opcode, guard: None, operands };
-    [
-        op(Opcode::Tid, smallvec![MOperand::Def(lane)]),
-        op(Opcode::Sub, smallvec![MOperand::Def(dst), MOperand::Use(reg), MOperand::Use(lane)]),
-    ]
+    let number = match arch.has_extension() {
+        true => op(Opcode::Tid, smallvec![MOperand::Def(lane)]),
+        false => MInst::LaneWord { dst: lane, field: LaneField::Lane },
+    };
+    let operands = smallvec![MOperand::Def(dst), MOperand::Use(reg), MOperand::Use(lane)];
+    [number, op(Opcode::Sub, operands)]
 }
 
 /// Drops instructions without effects whose results have no use.

@@ -15,7 +15,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 use super::liveness::Live;
 use super::nesting::Nesting;
-use super::{check, share};
+use super::{Setting, check, share};
 use crate::abi::EntryKind;
 use crate::builder::{BufferParam, KernelBuilder, KernelSource};
 use crate::options::CompileOptions;
@@ -116,7 +116,7 @@ fn kernel(bytes: &[u8], arch: ArchId) -> KernelSource {
     });
     let data = b.buffer::<i32>("data");
     let starts = [b.scalar::<i32>("x"), b.scalar::<i32>("y"), b.scalar::<i32>("z"), b.warp_id()];
-    let starts = starts.into_iter().chain([b.lane_id(), b.lane_id()]);
+    let starts = starts.into_iter().chain([b.lane_id(), b.global_id(0)]);
     let vars = starts.map(|start| {
         let var = b.declare_var(I32);
         b.def_var(var, start);
@@ -135,6 +135,12 @@ fn kernel(bytes: &[u8], arch: ArchId) -> KernelSource {
 }
 
 const MACHINES: [&str; 3] = ["4w24/12/32/16+x+s8/4", "4w16/16/8/4+s3/2", "4b32/32/16/16+x+s32/32"];
+
+/// Kernels with calls call what nothing is known of.
+fn setting(source: &KernelSource, vcode: &VCode) -> Setting {
+    let may_use_groups = vcode.insts.iter().any(|inst| matches!(inst, MInst::Call { .. }));
+    Setting { arch: source.arch(), entry: EntryKind::Kernel, may_use_groups }
+}
 
 /// What is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -320,7 +326,8 @@ fn registers_in_wrong_places_are_found() {
         let source = kernel(&bytes, machines[machine]);
         let unit = Unit::of_kernel(&source, &options);
         let mut vcode = pipeline::select(source.function(), unit, &Clock::new()).unwrap().vcode;
-        share(&mut vcode, unit);
+        let setting = setting(&source, &vcode);
+        share(&mut vcode, setting);
         check(&vcode, source.arch(), EntryKind::Kernel)
             .unwrap_or_else(|error| panic!("{error}\n{vcode}"));
         if vcode.shared.is_empty() {
@@ -370,8 +377,9 @@ fn each_value_has_a_place_or_a_reason() {
         let source = kernel(&bytes, MACHINES[machine].parse().unwrap());
         let unit = Unit::of_kernel(&source, &options);
         let mut vcode = pipeline::select(source.function(), unit, &Clock::new()).unwrap().vcode;
-        share(&mut vcode, unit);
-        let values = super::explain(&vcode, unit);
+        let setting = setting(&source, &vcode);
+        share(&mut vcode, setting);
+        let values = super::explain(&vcode, setting, source.sources());
         let shared = values.iter().filter(|value| value.shared.is_some());
         let shared: HashSet<&str> = shared.map(|value| &*value.name).collect();
         assert_eq!(shared.len(), vcode.shared.len());
