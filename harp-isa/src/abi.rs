@@ -2,7 +2,8 @@
 //!
 //! * The stack grows down; `%ra` is the last general register, `%sp` the one before, `%fp` the one
 //!   before that. The lower half of the registers is caller-saved, the upper half callee-saved, and
-//!   so is `%ra` (Gupta 2016, table 1). All predicates are caller-saved.
+//!   so is `%ra` (Gupta 2016, table 1). All predicates are caller-saved. Of registers that lanes
+//!   share, the upper half belongs to the kernel ([`SharedRoles`]).
 //! * Arguments come in `%r0`, `%r1`, ... of the lower half. A kernel takes two: the address of its
 //!   [argument block](ArgumentBlock), and the work-item's position in the grid in the first
 //!   dimension ([`KernelEntry`]).
@@ -11,7 +12,7 @@
 //!   that, `%sp` never points past the end of the stack: it starts one word below.
 
 use crate::arch::{ArchId, WordSize};
-use crate::reg::Gpr;
+use crate::reg::{Gpr, Pred};
 
 /// The roles of the general registers on one machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +50,32 @@ impl RegisterRoles {
     /// the upper half without `%sp` and `%ra`.
     pub fn callee_saved(self) -> impl Iterator<Item = Gpr> {
         (self.gprs / 2..self.gprs - 2).map(Gpr::new)
+    }
+}
+
+/// The roles of the registers that the lanes of a warp share on one machine, where it has any: a function may change the lower half,
+/// the larger one, and the upper half is the kernel's, which finds there after a call what was there before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SharedRoles {
+    arch: ArchId,
+}
+
+impl SharedRoles {
+    /// The roles on `arch`.
+    pub const fn new(arch: ArchId) -> SharedRoles {
+        SharedRoles { arch }
+    }
+
+    /// Whether this is a shared register that only kernels change.
+    pub const fn is_of_kernel(self, reg: Gpr) -> bool {
+        self.arch.is_shared_gpr(reg)
+            && reg.index() >= self.arch.gprs() + self.arch.shared_gprs().div_ceil(2)
+    }
+
+    /// Whether this is a shared predicate that only kernels change.
+    pub const fn is_pred_of_kernel(self, reg: Pred) -> bool {
+        self.arch.is_shared_pred(reg)
+            && reg.index() >= self.arch.preds() + self.arch.shared_preds().div_ceil(2)
     }
 }
 
@@ -197,6 +224,17 @@ impl KernelEntry {
     /// On machines with [shared registers](ArchId::with_shared), a kernel that does not use work-groups is entered with
     /// positions that follow each other from lane to lane, and with the same positions in the other dimensions.
     pub const GLOBAL_ID_X: Gpr = Gpr::new(1);
+
+    /// The shared register that holds [`ARGUMENTS`](Self::ARGUMENTS), too, if the machine has one.
+    pub const fn shared_arguments(arch: ArchId) -> Option<Gpr> {
+        arch.shared_gpr(0)
+    }
+
+    /// The shared register that holds the [position](Self::GLOBAL_ID_X) of lane 0, too, if the machine has two of them and the
+    /// kernel does not use work-groups.
+    pub const fn shared_position(arch: ArchId) -> Option<Gpr> {
+        arch.shared_gpr(1)
+    }
 }
 
 /// The words at the address that a kernel gets in `%r0`: in three dimensions the extent of the grid, that of

@@ -12,7 +12,7 @@ use crate::function::{CompiledFunction, Linked};
 use crate::kernel::Kernel;
 use crate::library::Library;
 use crate::options::CompileOptions;
-use crate::pipeline::{self, Selected, compile, legal, select};
+use crate::pipeline::{self, Selected, compile, select};
 use crate::source::SourceMap;
 use crate::times::Clock;
 use crate::unit::{Routines, Unit};
@@ -96,14 +96,15 @@ impl Compiler {
     }
 
     /// Explains how the divergence of a kernel's branches would be managed, why, and what the alternatives
-    /// would cost.
+    /// would cost. On machines whose lanes share registers it also says of each value where it would be, and why it is not
+    /// shared.
     ///
     /// # Errors
     ///
     /// As [`compile_kernel`](Self::compile_kernel), as far as these stages detect them.
     pub fn explain_kernel(&self, source: &KernelSource) -> Result<DivergenceReport, CompileError> {
         let unit = self.kernel_unit(source)?;
-        pipeline::explain(legal(source.finished()?, unit, &Clock::new())?, unit)
+        pipeline::explain(source.finished()?, unit)
     }
 
     /// Does the same for a function. `sources` are the places that its source locations stand for.
@@ -118,7 +119,7 @@ impl Compiler {
     ) -> Result<DivergenceReport, CompileError> {
         let name = func.name.to_string();
         let unit = self.function_unit(&name, sources);
-        pipeline::explain(legal(func, unit, &Clock::new())?, unit)
+        pipeline::explain(func, unit)
     }
 
     /// Compiles one function as [`compile_function`](Self::compile_function) does, up to instruction
@@ -151,6 +152,11 @@ impl Compiler {
         names: &mut dyn Iterator<Item = &str>,
     ) -> Result<Vec<Arc<CompiledFunction>>, CompileError> {
         self.library.routines(names)
+    }
+
+    /// Whether it is a library routine that does not use work-groups, or takes or releases the lock.
+    pub(crate) fn is_free_of_groups(&self, name: &str) -> bool {
+        self.library.is_free_of_groups(name)
     }
 
     /// A function that refers to nothing but library routines, compiled as `name` once in a process, without a profile.

@@ -79,8 +79,7 @@ impl Kernel {
         Ok(Kernel {
             params: source.params().to_vec(),
             lane_stack_bytes: entry.lane_stack_bytes,
-            uses_groups: source.reads_group_extents()
-                || source.group_bytes() > 0
+            uses_groups: source.uses_groups()
                 || all.iter().any(|(function, _)| function.uses_groups),
             group_bytes: source.group_bytes(),
             counters: entry.counters.clone(),

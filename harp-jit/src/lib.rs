@@ -87,7 +87,7 @@
 //!
 //! **To choose how divergence is managed.** A [`DivergenceStrategy`], with [`ProfileParams`] if it uses a
 //! [`BranchProfile`], or an [`Assignment`] of [`Technique`]s to branches. A [`DivergenceReport`] says what
-//! was chosen and why: [`BranchReport`], [`RegionReport`], [`BlockReport`], [`CostReport`], [`OddsReport`]. A
+//! was chosen and why: [`BranchReport`], [`RegionReport`], [`BlockReport`], [`CostReport`], [`OddsReport`], [`ValueReport`]. A
 //! profile counts how often lanes disagree: [`BranchCounts`] and [`WarpCounts`] of a [`BranchId`] at a
 //! [`BranchSite`]. The emulator observes it, or the kernel counts it itself with [`BranchCounters`]. A
 //! profile that does not fit the function is a [`ProfileError`].
@@ -184,6 +184,7 @@ pub use divergence::decide::{
 pub use profile::{
     BranchCounters, BranchCounts, BranchId, BranchProfile, BranchSite, ProfileError, WarpCounts,
 };
+pub use sharing::ValueReport;
 pub use strategy::{Assignment, DivergenceStrategy, ProfileParams, Technique};
 
 // To be sure of the code, and of what it does.

@@ -21,6 +21,9 @@ pub(crate) trait Symbols {
 
     /// Known facts about arguments and results of the function with this linker's name.
     fn facts(&self, name: &str) -> Option<&FunctionFacts>;
+
+    /// Whether it is known that neither the function or datum with this linker's name nor what it needs uses work-groups.
+    fn is_free_of_groups(&self, name: &str) -> bool;
 }
 
 /// Names as written in CLIF text: `%f` is `f`, `u0:1` is `u0:1`. Nothing is known about them.
@@ -39,6 +42,10 @@ impl Symbols for PlainNames {
 
     fn facts(&self, _: &str) -> Option<&FunctionFacts> {
         None
+    }
+
+    fn is_free_of_groups(&self, _: &str) -> bool {
+        false
     }
 }
 

@@ -12,6 +12,7 @@ use crate::error::CompileError;
 use crate::function::CompiledFunction;
 use crate::isel;
 use crate::legalize::LargeCode;
+use crate::lock;
 use crate::options::CompileOptions;
 use crate::source::SourceMap;
 use crate::symbols::{Called, PlainNames, Symbols};
@@ -27,6 +28,20 @@ pub(crate) trait Routines {
         &self,
         names: &mut dyn Iterator<Item = &str>,
     ) -> Result<Vec<Arc<CompiledFunction>>, CompileError>;
+
+    /// Whether it is a routine that does not use work-groups, or takes or releases the lock. One that does not compile is
+    /// refused elsewhere.
+    fn is_free_of_groups(&self, name: &str) -> bool {
+        lock::is_of_lock(name)
+            || self.routines(&mut std::iter::once(name)).is_ok_and(|found| {
+                let is_free = |routine: &Arc<CompiledFunction>| {
+                    routine.name == name
+                        && !routine.uses_groups
+                        && routine.references().next().is_none()
+                };
+                found.iter().any(is_free)
+            })
+    }
 }
 
 /// The context of a function.

@@ -15,7 +15,7 @@
 //!
 //! Kernels that take the [lock](harp_isa::abi::Lock) get a library with the lock.
 
-use harp_isa::abi::{ArgumentBlock, GroupField, LaneField};
+use harp_isa::abi::{ArgumentBlock, GroupField, KernelEntry, LaneField};
 use harp_isa::{ArchId, Object, WordSize};
 
 const BOOT: &str = include_str!("asm/boot.s");
@@ -195,6 +195,10 @@ const CALL: &str = "        jali %ra, runtime.kernel\n";
 const FAR_CALL: &str =
     "        ldi %r3, descriptor\n        ld %r3, %r3, D_KERNEL\n        jalr %ra, %r3\n";
 
+/// What kernels get in shared registers beside the lanes' own, on machines that have so many.
+const SHARED_ARGUMENTS: &str = "        ori %s0, %r0, #0\n";
+const SHARED_POSITION: &str = "        ori %s1, %r1, #0\n";
+
 /// `%item` := the next work-item of a lane, `%r2` := its distance from the end.
 const NEXT: &str = "\
         ldi %r3, descriptor
@@ -220,12 +224,24 @@ pub(crate) fn assemble(arch: ArchId, form: Form, reach: Reach) -> Object {
     if form.locks {
         text.push_str(LOCK);
     }
-    let mut source = registers.name_in(&text);
+    let mut source = registers.name_in(&text).replace(CALL, &call(arch, form.walk));
     if reach == Reach::Far {
         source = source.replace(CALL, FAR_CALL);
     }
     harp_isa::assemble(&source, arch, &definitions(arch))
         .expect("the library's text is right for every machine")
+}
+
+/// The call of the kernel, with what it gets in shared registers.
+fn call(arch: ArchId, walk: Walk) -> String {
+    let mut text = String::new();
+    if KernelEntry::shared_arguments(arch).is_some() {
+        text += SHARED_ARGUMENTS;
+    }
+    if walk != Walk::Groups && KernelEntry::shared_position(arch).is_some() {
+        text += SHARED_POSITION;
+    }
+    text + CALL
 }
 
 /// The text with the part that says what a lane is, whose number is in this register.

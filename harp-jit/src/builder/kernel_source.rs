@@ -151,9 +151,10 @@ impl KernelSource {
         KernelShape { words, group_arrays: self.groups.arrays.clone() }
     }
 
-    /// Whether the kernel reads words about work-groups from the argument block.
-    pub(crate) fn reads_group_extents(&self) -> bool {
-        self.groups.used
+    /// Whether launches have to know of work-groups, whatever its code does: it reads words about them from the argument
+    /// block, or has memory of groups.
+    pub(crate) fn uses_groups(&self) -> bool {
+        self.groups.used || self.group_bytes() > 0
     }
 
     /// The kernel's name.

@@ -98,6 +98,10 @@ impl Symbols for SoFar<'_> {
     fn facts(&self, name: &str) -> Option<&FunctionFacts> {
         self.facts.get(name)
     }
+
+    fn is_free_of_groups(&self, name: &str) -> bool {
+        self.symbols.is_free_of_groups(name)
+    }
 }
 
 impl Analysis<'_> {

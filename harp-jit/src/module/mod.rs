@@ -295,6 +295,28 @@ impl Symbols for Module {
     fn facts(&self, name: &str) -> Option<&FunctionFacts> {
         self.calls.facts(name)
     }
+
+    fn is_free_of_groups(&self, name: &str) -> bool {
+        let mut known = HashSet::new();
+        let mut todo = vec![name];
+        while let Some(name) = todo.pop() {
+            if !known.insert(name) || self.compiler.is_free_of_groups(name) {
+                continue;
+            }
+            match self.definition(name) {
+                Some(FuncOrDataId::Func(id)) => match self.functions.get(&id) {
+                    Some(function) if !function.uses_groups => todo.extend(function.references()),
+                    _ => return false,
+                },
+                Some(FuncOrDataId::Data(id)) => match self.data.get(&id) {
+                    Some(data) => todo.extend(data.references()),
+                    None => return false,
+                },
+                None => return false,
+            }
+        }
+        true
+    }
 }
 
 fn is_global(linkage: Linkage) -> bool {

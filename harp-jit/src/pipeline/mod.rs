@@ -15,9 +15,10 @@
 
 use cranelift_codegen::ir::Function;
 
+use crate::abi::EntryKind;
 use crate::accesses::MemoryAccess;
 use crate::builder::KernelSource;
-use crate::divergence::decide::Shares;
+use crate::divergence::decide::{DivergenceReport, Shares};
 use crate::error::CompileError;
 use crate::function::CompiledFunction;
 use crate::if_convert::Predicated;
@@ -28,7 +29,7 @@ use crate::regalloc::{self, Allocated};
 use crate::stats::CompileStats;
 use crate::times::{Clock, Stage};
 use crate::unit::Unit;
-use crate::vcode::VCode;
+use crate::vcode::{Callee, MInst, VCode};
 use crate::{accesses, emit, isel, legalize, mid_end, sharing};
 
 mod code;
@@ -36,7 +37,6 @@ mod divergence;
 mod record;
 
 use divergence::Managed;
-pub(crate) use divergence::explain;
 
 /// Runs the whole pipeline.
 pub(crate) fn compile(func: &Function, unit: Unit<'_>) -> Result<CompiledFunction, CompileError> {
@@ -50,16 +50,7 @@ pub(crate) fn compile(func: &Function, unit: Unit<'_>) -> Result<CompiledFunctio
     };
     let Selected { func, mut vcode, predicated, branches, shares } = select(func, unit, &clock)?;
 
-    emit::turn_branches(&mut vcode);
-    if options.execution == Execution::Simt {
-        sharing::share(&mut vcode, arch, unit.entry);
-        if options.verify {
-            sharing::check(&vcode).map_err(|error| CompileError::Internal {
-                stage: "sharing",
-                message: format!("`{name}`: {error}\n{vcode}"),
-            })?;
-        }
-    }
+    share(&mut vcode, unit)?;
     clock.begin(Stage::Allocation);
     let allocated = regalloc::allocate(&vcode, arch, options.verify)?;
     clock.begin(Stage::Emission);
@@ -84,6 +75,57 @@ pub(crate) fn compile(func: &Function, unit: Unit<'_>) -> Result<CompiledFunctio
         code::check(&compiled)?;
     }
     Ok(compiled)
+}
+
+/// Shares registers, where the machine has such, and checks their places.
+fn share(vcode: &mut VCode, unit: Unit<'_>) -> Result<(), CompileError> {
+    emit::turn_branches(vcode);
+    if unit.options.execution == Execution::Simt {
+        sharing::share(vcode, setting(vcode, unit));
+        if unit.options.verify {
+            sharing::check(vcode, unit.arch, unit.entry).map_err(|error| {
+                let message = format!("`{}`: {error}\n{vcode}", unit.name);
+                CompileError::Internal { stage: "sharing", message }
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// What sharing depends on beside the code.
+fn setting(vcode: &VCode, unit: Unit<'_>) -> sharing::Setting {
+    let Unit { arch, entry, .. } = unit;
+    // What it refers to is linked to it, whether it is called or not, and launches go by all that is linked.
+    let is_free = |name: &str| {
+        unit.library.is_some_and(|library| library.is_free_of_groups(name))
+            || unit.symbols.is_free_of_groups(name)
+    };
+    let calls_any = |inst: &MInst| {
+        let (MInst::Call { callee, .. } | MInst::TailCall { callee, .. }) = inst else {
+            return false;
+        };
+        matches!(callee, Callee::Register { .. })
+    };
+    let may_use_groups = entry == EntryKind::Kernel
+        && arch.has_shared()
+        && (unit.kernel.is_some_and(KernelSource::uses_groups)
+            || vcode.insts.iter().any(calls_any)
+            || !vcode.references().all(is_free));
+    sharing::Setting { arch, entry, may_use_groups }
+}
+
+/// Reports how divergence would be managed in a function, what the alternatives cost, and which values would be shared.
+pub(crate) fn explain(func: &Function, unit: Unit<'_>) -> Result<DivergenceReport, CompileError> {
+    let clock = Clock::new();
+    let func = legal(func, unit, &clock)?;
+    let shares = unit.arch.has_shared() && unit.options.execution == Execution::Simt;
+    let code = shares.then(|| select_legal(func.clone(), unit, &clock)).transpose()?;
+    let mut report = divergence::explain(func, unit)?;
+    if let Some(Selected { mut vcode, .. }) = code {
+        share(&mut vcode, unit)?;
+        report.values = sharing::explain(&vcode, setting(&vcode, unit), unit.sources);
+    }
+    Ok(report)
 }
 
 /// The function with reports of its accesses to memory, and the table of them.
@@ -115,8 +157,12 @@ pub(crate) fn select(
     unit: Unit<'_>,
     clock: &Clock,
 ) -> Result<Selected, CompileError> {
+    select_legal(legal(func, unit, clock)?, unit, clock)
+}
+
+/// The same from a legal function.
+fn select_legal(func: Function, unit: Unit<'_>, clock: &Clock) -> Result<Selected, CompileError> {
     let Unit { name, options, .. } = unit;
-    let func = legal(func, unit, clock)?;
     clock.begin(Stage::Divergence);
     let Managed { func, plan, branches, shares } = match options.execution {
         Execution::Simt => divergence::manage(func, unit, clock)?,

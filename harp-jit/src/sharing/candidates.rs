@@ -3,9 +3,11 @@
 use harp_isa::{Opcode, OpcodeFlags};
 
 use super::colour::Palette;
+use super::entry::Arrivals;
 use super::nesting::Nesting;
+use super::rewrite::Loads;
 use super::uniform::Uniform;
-use crate::vcode::{MInst, MOperand, Reg, VCode};
+use crate::vcode::{BlockId, MInst, MOperand, Reg, VCode};
 
 /// For each register whether it may be shared: it is uniform wherever it is used, an instruction with a shared
 /// destination can define it, and each use can read a shared register. To read one that must be in the lanes' own
@@ -15,6 +17,8 @@ pub(super) fn choose(
     nesting: &Nesting,
     uniform: &Uniform,
     palette: &Palette,
+    arrivals: &Arrivals,
+    loads: &Loads,
 ) -> Vec<bool> {
     let mut chosen = vec![false; vcode.num_regs];
     for (_, block) in vcode.blocks() {
@@ -24,6 +28,8 @@ pub(super) fn choose(
             chosen[reg.index()] = uniform.is_uniform(reg) && palette.has(reg.class());
         }
     }
+    arrivals.arguments().into_iter().for_each(|reg| chosen[reg.index()] = true);
+    loads.copies.iter().for_each(|reg| chosen[reg.index()] = false);
     while drop_some(vcode, nesting, uniform, &mut chosen) {}
     chosen
 }
@@ -43,28 +49,56 @@ pub(super) fn shared_result(inst: &MInst) -> Option<Reg> {
     }
 }
 
+/// Why a use excludes a register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// Lanes may have left splits around the definition, so that they may have different values.
+    LeftSplit,
+    /// The instruction does not take it from a shared register.
+    Operand,
+}
+
 /// Drops registers that a use excludes, given the others; whether there were any.
 fn drop_some(vcode: &VCode, nesting: &Nesting, uniform: &Uniform, chosen: &mut [bool]) -> bool {
     let mut changed = false;
     for (id, block) in vcode.blocks() {
         for inst in &vcode.insts[block.insts.clone()] {
-            let mut visited = 0;
+            let place = Place { vcode, nesting, uniform, block: id };
             let mut excluded: smallvec::SmallVec<[Reg; 4]> = smallvec::SmallVec::new();
-            inst.for_each_reg(|reg, access| {
-                let number = visited;
-                visited += 1;
-                if !access.is_def() && chosen[reg.index()] {
-                    let same = uniform.is_uniform_in(reg, id, nesting);
-                    if !same || !can_be_shared(vcode, inst, number, reg, chosen) {
-                        excluded.push(reg);
-                    }
-                }
-            });
+            place.refused(inst, chosen, |reg, _| excluded.push(reg));
             changed |= !excluded.is_empty();
             excluded.iter().for_each(|reg| chosen[reg.index()] = false);
         }
     }
     changed
+}
+
+/// Where an instruction is.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'a> {
+    pub(super) vcode: &'a VCode,
+    pub(super) nesting: &'a Nesting,
+    pub(super) uniform: &'a Uniform,
+    pub(super) block: BlockId,
+}
+
+impl Place<'_> {
+    /// Calls `note` with what an instruction reads and excludes, of the registers that are `wanted`.
+    pub(super) fn refused(self, inst: &MInst, wanted: &[bool], mut note: impl FnMut(Reg, Refused)) {
+        let mut visited = 0;
+        inst.for_each_reg(|reg, access| {
+            let number = visited;
+            visited += 1;
+            if access.is_def() || !wanted[reg.index()] {
+                return;
+            }
+            if !self.uniform.is_uniform_in(reg, self.block, self.nesting) {
+                note(reg, Refused::LeftSplit);
+            } else if !can_be_shared(self.vcode, inst, number, reg, wanted) {
+                note(reg, Refused::Operand);
+            }
+        });
+    }
 }
 
 /// Whether an instruction can read `reg`, the one with this number in the order of

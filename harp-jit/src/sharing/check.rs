@@ -7,9 +7,11 @@
 
 use std::collections::BTreeMap;
 
-use harp_isa::{Opcode, OpcodeFlags};
+use harp_isa::abi::SharedRoles;
+use harp_isa::{ArchId, Gpr, Opcode, OpcodeFlags};
 use thiserror::Error;
 
+use crate::abi::EntryKind;
 use crate::vcode::{BlockId, MInst, MOperand, Reg, SharedReg, VCode};
 
 /// A shared register that does not have what an instruction takes from it, or one that cannot be there.
@@ -19,6 +21,8 @@ pub(crate) enum Misplaced {
     Lost { block: BlockId, inst: String, reg: Reg, place: SharedReg, holds: Option<Reg> },
     #[error("{reg} in {block} is in {place:?}, a place of another class")]
     Class { block: BlockId, reg: Reg, place: SharedReg },
+    #[error("{reg} is in {place:?}, which only kernels change")]
+    OfKernel { reg: Reg, place: SharedReg },
     #[error("{block} joins, and its parameter {reg} is shared")]
     JoinParameter { block: BlockId, reg: Reg },
     #[error("{block} passes {arg} for {param}, which is in another place")]
@@ -55,9 +59,16 @@ struct Entry {
 /// # Errors
 ///
 /// The first one that is wrong.
-pub(crate) fn check(vcode: &VCode) -> Result<(), Misplaced> {
+pub(crate) fn check(vcode: &VCode, arch: ArchId, entry: EntryKind) -> Result<(), Misplaced> {
     if vcode.shared.is_empty() {
         return Ok(());
+    }
+    let roles = SharedRoles::new(arch);
+    if entry == EntryKind::Function
+        && let Some((&reg, &place)) =
+            vcode.shared.iter().find(|(_, place)| is_of_kernel(roles, **place))
+    {
+        return Err(Misplaced::OfKernel { reg, place });
     }
     let mut entries: Vec<Option<Entry>> = vec![None; vcode.blocks.len()];
     let mut todo = vec![BlockId::new(0)];
@@ -66,7 +77,7 @@ pub(crate) fn check(vcode: &VCode) -> Result<(), Misplaced> {
     }
     while let Some(block) = todo.pop() {
         let Some(entry) = entries[block.index()].clone() else { continue };
-        for (to, reached) in (Walk { vcode, block }).leaves(entry) {
+        for (to, reached) in (Walk { vcode, block, roles }).leaves(entry) {
             if meet(&mut entries[to.index()], reached) {
                 todo.push(to);
             }
@@ -74,10 +85,18 @@ pub(crate) fn check(vcode: &VCode) -> Result<(), Misplaced> {
     }
     for (block, _) in vcode.blocks() {
         if let Some(entry) = entries[block.index()].clone() {
-            Walk { vcode, block }.check(entry)?;
+            Walk { vcode, block, roles }.check(entry)?;
         }
     }
     Ok(())
+}
+
+/// Whether functions do not change it.
+fn is_of_kernel(roles: SharedRoles, place: SharedReg) -> bool {
+    match place {
+        SharedReg::Gpr(gpr) => roles.is_of_kernel(gpr),
+        SharedReg::Pred(pred) => roles.is_pred_of_kernel(pred),
+    }
 }
 
 /// Leaves what both agree upon; whether that is less than before.
@@ -98,6 +117,7 @@ fn meet(known: &mut Option<Entry>, other: Entry) -> bool {
 struct Walk<'a> {
     vcode: &'a VCode,
     block: BlockId,
+    roles: SharedRoles,
 }
 
 impl Walk<'_> {
@@ -150,7 +170,7 @@ impl Walk<'_> {
     /// What the shared registers hold after an instruction.
     fn write(&self, inst: &MInst, held: &mut Held) {
         if let MInst::Call { .. } = inst {
-            held.clear();
+            held.retain(|place, _| is_of_kernel(self.roles, *place));
         }
         inst.for_each_reg(|reg, access| {
             if access.is_def()
@@ -225,6 +245,12 @@ impl Walk<'_> {
             }
             MInst::CondBr { condition, split: true, .. } if self.place(*condition).is_some() => {
                 refused(*condition)
+            }
+            MInst::Args { defs } => {
+                let arrives = |(reg, gpr): &(Reg, Gpr)| {
+                    self.place(*reg).is_none_or(|place| place == SharedReg::Gpr(*gpr))
+                };
+                defs.iter().find(|def| !arrives(def)).map_or(Ok(()), |(reg, _)| refused(*reg))
             }
             MInst::Const { .. }
             | MInst::Address { .. }

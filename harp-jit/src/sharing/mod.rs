@@ -30,7 +30,8 @@
 //! Positions in the grid follow each other from lane to lane in kernels that do not know of groups: launches on machines with
 //! shared registers walk by rows of the grid then, whatever groups they have.
 //!
-//! Calls change all shared registers, and arguments and results are in the lanes' own.
+//! Functions change only the lower half of the shared registers, so that kernels keep values in the upper half over calls.
+//! Arguments and results are in the lanes' own.
 
 use harp_isa::ArchId;
 use hashbrown::HashSet;
@@ -41,6 +42,8 @@ use crate::vcode::{MInst, Reg, VCode};
 mod candidates;
 mod check;
 mod colour;
+mod entry;
+mod explain;
 mod liveness;
 mod nesting;
 mod rewrite;
@@ -51,20 +54,32 @@ mod uniform;
 
 pub(crate) use check::check;
 use colour::Palette;
+use entry::Arrivals;
+pub use explain::ValueReport;
+pub(crate) use explain::explain;
 use nesting::Nesting;
 use uniform::Uniform;
 
 /// How often rows are looked for again without those that got no shared register.
 const ROW_TRIALS: usize = 4;
 
-/// Gives registers of `vcode` a place among the shared registers of `arch`, if it has any.
-pub(crate) fn share(vcode: &mut VCode, arch: ArchId, entry: EntryKind) {
-    let Some(palette) = Palette::new(arch) else { return };
+/// What is known of a function beside its code.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Setting {
+    pub(crate) arch: ArchId,
+    pub(crate) entry: EntryKind,
+    /// Whether launches may give a kernel its positions by work-groups, for another reason than what its instructions do.
+    pub(crate) may_use_groups: bool,
+}
+
+/// Gives registers of the function a place among the shared registers of its machine, if that has any.
+pub(crate) fn share(vcode: &mut VCode, setting: Setting) {
+    let Setting { arch, entry, .. } = setting;
+    let Some(palette) = Palette::new(arch, entry) else { return };
     let Some(nesting) = Nesting::compute(vcode) else { return };
-    let by_rows = entry == EntryKind::Kernel && !vcode.insts.iter().any(may_use_groups);
-    let context = Context { entry, by_rows };
+    let context = Context::new(vcode, setting);
     let uniform = Uniform::compute(vcode, &nesting, context);
-    let facts = rows::Facts { nesting: &nesting, uniform: &uniform, by_rows };
+    let facts = rows::Facts { nesting: &nesting, uniform: &uniform, context };
     let mut left_out = HashSet::new();
     for _ in 0..ROW_TRIALS {
         let mut tried = vcode.clone();
@@ -72,37 +87,71 @@ pub(crate) fn share(vcode: &mut VCode, arch: ArchId, entry: EntryKind) {
         if made.is_empty() {
             break;
         }
-        place(&mut tried, &nesting, context, &palette);
-        let is_lost = |(start, _): &(&Reg, &Reg)| !tried.shared.contains_key(*start);
-        let lost: Vec<Reg> = made.iter().filter(is_lost).map(|(_, &address)| address).collect();
+        let arrivals = Arrivals::new(&tried, arch, entry, made.position);
+        let uses = Uses { arrivals: &arrivals, relied_on: &made.relied_on };
+        place(&mut tried, &nesting, context, &palette, uses);
+        let lost = made.lost(&tried);
         if lost.is_empty() {
+            arrivals.settle(&mut tried, arch, &nesting);
             *vcode = tried;
             return;
         }
         left_out.extend(lost);
     }
-    place(vcode, &nesting, context, &palette);
+    let arrivals = Arrivals::new(vcode, arch, entry, None);
+    let uses = Uses { arrivals: &arrivals, relied_on: &HashSet::new() };
+    place(vcode, &nesting, context, &palette, uses);
+    arrivals.settle(vcode, arch, &nesting);
 }
 
 /// What is known of the code as a whole.
 #[derive(Clone, Copy, Debug)]
 struct Context {
+    arch: ArchId,
     entry: EntryKind,
     /// Whether the lanes of a warp have positions in the grid that follow each other in the first dimension, and the
     /// same in the others: a launch sees to that for kernels that do not know of groups.
     by_rows: bool,
 }
 
-/// Whether the instruction depends on groups, or a function that it calls may.
-fn may_use_groups(inst: &MInst) -> bool {
-    inst.uses_groups() || matches!(inst, MInst::Call { .. } | MInst::TailCall { .. })
+impl Context {
+    fn new(vcode: &VCode, Setting { arch, entry, may_use_groups }: Setting) -> Context {
+        let knows_groups = may_use_groups || vcode.insts.iter().any(MInst::uses_groups);
+        Context { arch, entry, by_rows: entry == EntryKind::Kernel && !knows_groups }
+    }
+}
+
+/// What is known of single registers.
+#[derive(Clone, Copy)]
+struct Uses<'a> {
+    arrivals: &'a Arrivals,
+    /// Registers in which lanes must have the same, beside those that others are computed from for all.
+    relied_on: &'a HashSet<Reg>,
 }
 
 /// Places registers, and mends what that breaks.
-fn place(vcode: &mut VCode, nesting: &Nesting, context: Context, palette: &Palette) {
-    let uniform = Uniform::compute(vcode, nesting, context);
-    let candidates = candidates::choose(vcode, nesting, &uniform, palette);
-    let live = liveness::Live::compute(vcode, nesting, &candidates);
-    vcode.shared = colour::colour(vcode, live, &candidates, palette);
-    rewrite::rewrite(vcode, &uniform, palette);
+///
+/// Where the result of a load from a uniform address gets no shared register, it is loaded into one that is free there
+/// and copied. Only if there is none, one is kept free for that.
+fn place(
+    vcode: &mut VCode,
+    nesting: &Nesting,
+    context: Context,
+    palette: &Palette,
+    Uses { arrivals, relied_on }: Uses<'_>,
+) {
+    let mut loads = rewrite::Loads::default();
+    for kept_free in [None, None, palette.spare()] {
+        let uniform = Uniform::compute(vcode, nesting, context);
+        let candidates = candidates::choose(vcode, nesting, &uniform, palette, arrivals, &loads);
+        let live = liveness::Live::compute(vcode, nesting, &candidates);
+        let wishes = colour::Wishes { arrivals, first: &loads.loaded, kept_free };
+        vcode.shared = colour::colour(vcode, live, &candidates, palette, &wishes);
+        let mut must_agree = uniform.relied_on(vcode);
+        relied_on.iter().for_each(|reg| must_agree[reg.index()] = true);
+        if !loads.divide(vcode, &uniform, &must_agree, kept_free) {
+            break;
+        }
+    }
+    rewrite::rewrite(vcode);
 }

@@ -88,6 +88,11 @@ impl Nesting {
         stack == outer
     }
 
+    /// Whether no split is open in the block.
+    pub(super) fn is_outside(&self, block: BlockId) -> bool {
+        self.stacks[block.index()] == Some(0)
+    }
+
     /// Whether code from which a return is reachable goes through the block.
     pub(super) fn is_known(&self, block: BlockId) -> bool {
         self.stacks[block.index()].is_some()

@@ -13,46 +13,94 @@ use harp_isa::{ArchId, Opcode, OpcodeFlags, RegClass};
 use hashbrown::{HashMap, HashSet};
 use smallvec::smallvec;
 
+use super::Context;
 use super::candidates::shared_result;
+use super::colour::depths;
 use super::nesting::Nesting;
+use super::rewrite::copy;
 use super::uniform::Uniform;
-use crate::vcode::{MInst, MOperand, Reg, VCode};
+use crate::abi::EntryKind;
+use crate::vcode::{BlockId, MInst, MOperand, Reg, VCode};
 
 /// What is known of registers and lanes before rows are looked for.
 pub(super) struct Facts<'a> {
     pub(super) nesting: &'a Nesting,
     pub(super) uniform: &'a Uniform,
-    /// Whether the lanes of a warp have positions in the grid that follow each other.
-    pub(super) by_rows: bool,
+    pub(super) context: Context,
 }
 
-/// Makes accesses of rows, but for those at the addresses in `left_out`, and notes down their bases in `vcode`. Returns the
-/// address that each base was made for.
+impl Facts<'_> {
+    /// Whether all lanes that entered execute the block, lane 0 first: no split is open, and lanes that do not enter a
+    /// kernel are the last ones.
+    fn is_whole(&self, block: BlockId) -> bool {
+        self.context.entry == EntryKind::Kernel && self.nesting.is_outside(block)
+    }
+}
+
+/// Accesses that were made of rows.
+#[derive(Debug, Default)]
+pub(super) struct Made {
+    /// The start of the positions in the grid, if it is needed.
+    pub(super) position: Option<Reg>,
+    /// The address that each base was made for.
+    bases: HashMap<Reg, Reg>,
+    /// For each base the registers that must be shared beside it.
+    taken: HashMap<Reg, Vec<Reg>>,
+    /// Registers that addresses follow each other because of, as lanes have the same in them.
+    pub(super) relied_on: HashSet<Reg>,
+}
+
+impl Made {
+    pub(super) fn is_empty(&self) -> bool {
+        self.bases.is_empty()
+    }
+
+    /// The addresses whose accesses are not of rows, as a register that must be shared is not.
+    pub(super) fn lost(&self, vcode: &VCode) -> Vec<Reg> {
+        let is_own = |reg: &Reg| !vcode.shared.contains_key(reg);
+        let is_lost = |(start, _): &(&Reg, &Reg)| {
+            is_own(start) || self.taken.get(*start).is_some_and(|taken| taken.iter().any(is_own))
+        };
+        self.bases.iter().filter(is_lost).map(|(_, &address)| address).collect()
+    }
+}
+
+/// Makes accesses of rows, but for those at the addresses in `left_out`, and notes down their bases in `vcode`.
 pub(super) fn find(
     vcode: &mut VCode,
     arch: ArchId,
     facts: &Facts<'_>,
     left_out: &HashSet<Reg>,
-) -> HashMap<Reg, Reg> {
+) -> Made {
     let strides = Strides::compute(vcode, facts);
-    let accesses = strides.accesses(vcode, arch, left_out);
-    if accesses.is_empty() {
-        return HashMap::new();
-    }
-    let needed = strides.needed(vcode, &accesses);
-    let starts = insert(vcode, &strides, &needed);
-    let mut made = HashMap::new();
+    let mut accesses = strides.accesses(vcode, arch, left_out);
+    let plan = loop {
+        if accesses.is_empty() {
+            return Made::default();
+        }
+        let plan = strides.plan(vcode, &accesses);
+        let costly = strides.costly(vcode, &plan);
+        let before = accesses.len();
+        accesses.retain(|(_, base)| !costly[base.index()]);
+        if accesses.len() == before {
+            break plan;
+        }
+    };
+    let starts = insert(vcode, &strides, &plan);
+    let mut made = Made { position: starts.position, ..Made::default() };
     for inst in &mut vcode.insts {
         if let MInst::Op { opcode, guard: None, operands } = inst
             && let Some(base) = access(*opcode, operands)
             && accesses.contains(&(value_of(operands), base))
-            && let Some(&start) = starts.get(&base)
+            && let Some(&start) = starts.of.get(&base)
         {
             operands[1] = MOperand::Use(start);
-            made.insert(start, base);
+            made.bases.insert(start, base);
         }
     }
-    vcode.rows = made.keys().copied().collect();
+    vcode.rows = made.bases.keys().copied().collect();
+    made.taken = starts.taken;
+    made.relied_on = strides.relied_on;
     drop_unused(vcode);
     made
 }
@@ -85,12 +133,15 @@ struct Strides<'a> {
     facts: &'a Facts<'a>,
     /// By register; none if it is uniform or not known to be affine.
     of: Vec<Option<i64>>,
+    /// Uniform registers that affine ones were computed from.
+    relied_on: HashSet<Reg>,
 }
 
 impl<'a> Strides<'a> {
     /// Definitions come before their uses, but for those of parameters, which are not looked at.
     fn compute(vcode: &VCode, facts: &'a Facts<'a>) -> Strides<'a> {
-        let mut strides = Strides { facts, of: vec![None; vcode.num_regs] };
+        let of = vec![None; vcode.num_regs];
+        let mut strides = Strides { facts, of, relied_on: HashSet::new() };
         for (id, block) in vcode.blocks().filter(|(id, _)| facts.nesting.is_known(*id)) {
             for inst in &vcode.insts[block.insts.clone()] {
                 let found = strides.begins(inst).or_else(|| {
@@ -105,6 +156,11 @@ impl<'a> Strides<'a> {
                 });
                 if let Some((reg, stride)) = found.filter(|(_, stride)| *stride != 0) {
                     strides.of[reg.index()] = Some(stride);
+                    inst.for_each_reg(|used, access| {
+                        if !access.is_def() && strides.of[used.index()].is_none() {
+                            strides.relied_on.insert(used);
+                        }
+                    });
                 }
             }
         }
@@ -114,7 +170,7 @@ impl<'a> Strides<'a> {
     /// The register in which an instruction gets numbers that follow each other from lane to lane.
     fn begins(&self, inst: &MInst) -> Option<(Reg, i64)> {
         match inst {
-            MInst::Args { defs } if self.facts.by_rows => {
+            MInst::Args { defs } if self.facts.context.by_rows => {
                 let x = defs.iter().find(|(_, place)| *place == KernelEntry::GLOBAL_ID_X);
                 x.map(|&(reg, _)| (reg, 1))
             }
@@ -184,64 +240,115 @@ impl<'a> Strides<'a> {
         found
     }
 
-    /// The affine registers whose starts these accesses need.
-    fn needed(&self, vcode: &VCode, accesses: &HashSet<(Option<Reg>, Reg)>) -> Vec<bool> {
-        let mut needed = vec![false; vcode.num_regs];
-        accesses.iter().for_each(|(_, base)| needed[base.index()] = true);
+    /// How to get the starts that these accesses need.
+    fn plan(&self, vcode: &VCode, accesses: &HashSet<(Option<Reg>, Reg)>) -> Plan {
+        let none = vec![false; vcode.num_regs];
+        let mut plan = Plan { used: none.clone(), needed: none.clone(), copied: none };
         // Backwards, as definitions come before their uses.
-        for inst in vcode.insts.iter().rev() {
-            let MInst::Op { operands, .. } = inst else { continue };
-            if !value_of(operands).is_some_and(|reg| needed[reg.index()]) {
-                continue;
-            }
-            if self.begins(inst).is_some() || !matches!(operands.first(), Some(MOperand::Def(_))) {
-                continue;
-            }
-            for operand in &operands[1..] {
-                if let MOperand::Use(reg) = operand
-                    && self.of[reg.index()].is_some()
-                {
-                    needed[reg.index()] = true;
-                }
+        for (id, block) in vcode.blocks().collect::<Vec<_>>().into_iter().rev() {
+            for inst in vcode.insts[block.insts.clone()].iter().rev() {
+                self.plan_inst(inst, id, accesses, &mut plan);
             }
         }
-        needed
+        plan
+    }
+
+    fn plan_inst(
+        &self,
+        inst: &MInst,
+        block: BlockId,
+        accesses: &HashSet<(Option<Reg>, Reg)>,
+        plan: &mut Plan,
+    ) {
+        if let MInst::Op { opcode, guard: None, operands } = inst
+            && let Some(base) = access(*opcode, operands)
+            && accesses.contains(&(value_of(operands), base))
+        {
+            plan.needed[base.index()] = true;
+            if let MOperand::Use(value) = operands[0] {
+                plan.used[value.index()] = true;
+            }
+            return;
+        }
+        if pure_result(inst).is_none_or(|reg| plan.used[reg.index()]) {
+            inst.for_each_reg(|reg, access| plan.used[reg.index()] |= !access.is_def());
+        }
+        let MInst::Op { operands, .. } = inst else { return };
+        let Some(&MOperand::Def(reg)) = operands.first() else { return };
+        if !plan.needed[reg.index()] || self.begins(inst).is_some() {
+            return;
+        }
+        if plan.used[reg.index()] && self.facts.is_whole(block) {
+            plan.copied[reg.index()] = true;
+            return;
+        }
+        for operand in &operands[1..] {
+            if let MOperand::Use(reg) = operand {
+                let is_affine = self.of[reg.index()].is_some();
+                plan.needed[reg.index()] |= is_affine;
+                plan.used[reg.index()] |= !is_affine;
+            }
+        }
+    }
+
+    /// The registers whose starts would make a loop longer: they are computed in it, as are the registers themselves.
+    fn costly(&self, vcode: &VCode, plan: &Plan) -> Vec<bool> {
+        let mut costly = vec![false; vcode.num_regs];
+        for ((_, block), depth) in vcode.blocks().zip(depths(vcode)) {
+            for inst in &vcode.insts[block.insts.clone()] {
+                let Some(reg) = result(inst).filter(|reg| plan.needed[reg.index()]) else {
+                    continue;
+                };
+                let mut is_costly = depth > 0 && plan.used[reg.index()];
+                if !plan.copied[reg.index()] {
+                    inst.for_each_reg(|used, access| {
+                        is_costly |= !access.is_def() && costly[used.index()];
+                    });
+                }
+                costly[reg.index()] = is_costly;
+            }
+        }
+        costly
     }
 }
 
-/// Computes the starts of these registers behind their definitions. Returns them.
-fn insert(vcode: &mut VCode, strides: &Strides<'_>, needed: &[bool]) -> HashMap<Reg, Reg> {
-    let mut starts: HashMap<Reg, Reg> = HashMap::new();
+/// What becomes of registers where some accesses are of rows.
+struct Plan {
+    /// Whether lanes need it themselves.
+    used: Vec<bool>,
+    /// Whether its start is needed.
+    needed: Vec<bool>,
+    /// Whether the start is copied from lane 0, which has the register in any case.
+    copied: Vec<bool>,
+}
+
+/// The starts that were computed.
+#[derive(Default)]
+struct Starts {
+    of: HashMap<Reg, Reg>,
+    /// The start of the positions in the grid.
+    position: Option<Reg>,
+    /// For starts that are right only where they are shared, as they are taken from the first lane, and for those that
+    /// are computed of such: which ones that are.
+    taken: HashMap<Reg, Vec<Reg>>,
+}
+
+/// Computes the starts that the plan needs behind the definitions.
+fn insert(vcode: &mut VCode, strides: &Strides<'_>, plan: &Plan) -> Starts {
+    let mut starts = Starts::default();
     let old = std::mem::take(&mut vcode.insts);
     let mut old = old.into_iter().zip(std::mem::take(&mut vcode.srclocs));
     for index in 0..vcode.blocks.len() {
+        let is_whole = strides.facts.is_whole(BlockId::new(index));
+        let place = Place { arch: strides.facts.context.arch, is_whole };
         let first = vcode.insts.len();
         let count = vcode.blocks[index].insts.len();
         for (inst, srcloc) in old.by_ref().take(count) {
-            let mut behind = Vec::new();
-            if let Some((reg, _)) = strides.begins(&inst).filter(|(reg, _)| needed[reg.index()]) {
-                let start = vcode.new_reg(RegClass::Gpr);
-                starts.insert(reg, start);
-                vcode.promises.uniform.insert(start);
-                behind = begin(vcode, &inst, reg, start);
-            } else if let MInst::Op { opcode, guard: None, operands } = &inst
-                && let Some(&MOperand::Def(reg)) = operands.first()
-                && needed[reg.index()]
-            {
-                let start = vcode.new_reg(RegClass::Gpr);
-                let mut operands = operands.clone();
-                for operand in &mut operands {
-                    match operand {
-                        MOperand::Def(def) => *def = start,
-                        MOperand::Use(used) => *used = starts.get(used).copied().unwrap_or(*used),
-                        _ => {}
-                    }
-                }
-                starts.insert(reg, start);
-                behind = vec![MInst::Op { opcode: *opcode, guard: None, operands }];
-            }
+            let defined = strides.begins(&inst).map(|(reg, _)| reg).or_else(|| result(&inst));
+            let needed = defined.filter(|reg| plan.needed[reg.index()]);
+            let behind = needed.map(|reg| starts.add(vcode, &inst, reg, place, plan));
             vcode.insts.push(inst);
-            vcode.insts.extend(behind);
+            vcode.insts.extend(behind.into_iter().flatten());
             vcode.srclocs.resize(vcode.insts.len(), srcloc);
         }
         vcode.blocks[index].insts = first..vcode.insts.len();
@@ -249,17 +356,97 @@ fn insert(vcode: &mut VCode, strides: &Strides<'_>, needed: &[bool]) -> HashMap<
     starts
 }
 
-/// The start of the numbers that `inst` gives lanes in `reg`: what lane 0 has, or would have.
-fn begin(vcode: &mut VCode, inst: &MInst, reg: Reg, start: Reg) -> Vec<MInst> {
-    if let MInst::Op { .. } | MInst::LaneWord { field: LaneField::Lane, .. } = inst {
-        return vec![MInst::Const { dst: start, value: 0 }];
+/// Where a start is computed.
+#[derive(Clone, Copy)]
+struct Place {
+    arch: ArchId,
+    /// Whether all lanes are there.
+    is_whole: bool,
+}
+
+/// The result of an operation that may be affine.
+fn result(inst: &MInst) -> Option<Reg> {
+    match inst {
+        MInst::Op { guard: None, operands, .. } => match operands.first() {
+            Some(&MOperand::Def(reg)) => Some(reg),
+            _ => None,
+        },
+        _ => None,
     }
+}
+
+impl Starts {
+    /// The code for the start of `reg`, which `inst` defines.
+    fn add(
+        &mut self,
+        vcode: &mut VCode,
+        inst: &MInst,
+        reg: Reg,
+        Place { arch, is_whole }: Place,
+        plan: &Plan,
+    ) -> Vec<MInst> {
+        let start = vcode.new_reg(RegClass::Gpr);
+        self.of.insert(reg, start);
+        vcode.promises.uniform.insert(start);
+        let is_copied = plan.copied[reg.index()];
+        let code = match inst {
+            MInst::Args { .. } => {
+                self.position = Some(start);
+                return vec![copy(start, reg)];
+            }
+            MInst::Op { opcode: Opcode::Tid, .. }
+            | MInst::LaneWord { field: LaneField::Lane, .. } => {
+                return vec![MInst::Const { dst: start, value: 0 }];
+            }
+            MInst::LaneWord { .. } if !is_whole => {
+                return less_lane(vcode, arch, start, reg).into();
+            }
+            MInst::LaneWord { field, .. } if !plan.used[reg.index()] => {
+                MInst::LaneWord { dst: start, field: *field }
+            }
+            MInst::Op { opcode, operands, .. } if !is_copied => {
+                let mut operands = operands.clone();
+                for operand in &mut operands {
+                    match operand {
+                        MOperand::Def(def) => *def = start,
+                        MOperand::Use(used) => *used = self.of.get(used).copied().unwrap_or(*used),
+                        _ => {}
+                    }
+                }
+                let op = MInst::Op { opcode: *opcode, guard: None, operands };
+                self.follow(start, &op);
+                return vec![op];
+            }
+            _ => copy(start, reg),
+        };
+        self.taken.insert(start, vec![start]);
+        vec![code]
+    }
+
+    /// Notes down what is taken from the first lane of what `op` computes `start` of.
+    fn follow(&mut self, start: Reg, op: &MInst) {
+        let mut taken = Vec::new();
+        op.for_each_reg(|reg, access| {
+            let known = self.taken.get(&reg).filter(|_| !access.is_def());
+            taken.extend(known.into_iter().flatten().copied());
+        });
+        if !taken.is_empty() {
+            taken.push(start);
+            self.taken.insert(start, taken);
+        }
+    }
+}
+
+/// The number in a register less that of the lane: what lane 0 has, or would have.
+pub(super) fn less_lane(vcode: &mut VCode, arch: ArchId, dst: Reg, reg: Reg) -> [MInst; 2] {
     let lane = vcode.new_reg(RegClass::Gpr);
     let op = |opcode, operands| MInst::Op { opcode, guard: None, operands };
-    vec![
-        op(Opcode::Tid, smallvec![MOperand::Def(lane)]),
-        op(Opcode::Sub, smallvec![MOperand::Def(start), MOperand::Use(reg), MOperand::Use(lane)]),
-    ]
+    let number = match arch.has_extension() {
+        true => op(Opcode::Tid, smallvec![MOperand::Def(lane)]),
+        false => MInst::LaneWord { dst: lane, field: LaneField::Lane },
+    };
+    let operands = smallvec![MOperand::Def(dst), MOperand::Use(reg), MOperand::Use(lane)];
+    [number, op(Opcode::Sub, operands)]
 }
 
 /// Drops instructions without effects whose results have no use.
@@ -274,20 +461,7 @@ fn drop_unused(vcode: &mut VCode) {
             inst.for_each_reg(|reg, access| used[reg.index()] |= !access.is_def());
         }
     }
-    let mut all =
-        std::mem::take(&mut vcode.insts).into_iter().zip(std::mem::take(&mut vcode.srclocs));
-    let mut kept = kept.into_iter();
-    for index in 0..vcode.blocks.len() {
-        let first = vcode.insts.len();
-        let count = vcode.blocks[index].insts.len();
-        for ((inst, srcloc), _) in
-            all.by_ref().take(count).zip(kept.by_ref()).filter(|(_, kept)| *kept)
-        {
-            vcode.insts.push(inst);
-            vcode.srclocs.push(srcloc);
-        }
-        vcode.blocks[index].insts = first..vcode.insts.len();
-    }
+    vcode.retain_insts(|index, _| kept[index]);
 }
 
 /// The result of an instruction that does nothing but compute it.

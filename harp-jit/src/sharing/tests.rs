@@ -15,7 +15,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 use super::liveness::Live;
 use super::nesting::Nesting;
-use super::{check, share};
+use super::{Setting, check, share};
 use crate::abi::EntryKind;
 use crate::builder::{BufferParam, KernelBuilder, KernelSource};
 use crate::options::CompileOptions;
@@ -116,7 +116,7 @@ fn kernel(bytes: &[u8], arch: ArchId) -> KernelSource {
     });
     let data = b.buffer::<i32>("data");
     let starts = [b.scalar::<i32>("x"), b.scalar::<i32>("y"), b.scalar::<i32>("z"), b.warp_id()];
-    let starts = starts.into_iter().chain([b.lane_id(), b.lane_id()]);
+    let starts = starts.into_iter().chain([b.lane_id(), b.global_id(0)]);
     let vars = starts.map(|start| {
         let var = b.declare_var(I32);
         b.def_var(var, start);
@@ -132,6 +132,14 @@ fn kernel(bytes: &[u8], arch: ArchId) -> KernelSource {
     b.return_();
     b.finalize().unwrap();
     source
+}
+
+const MACHINES: [&str; 3] = ["4w24/12/32/16+x+s8/4", "4w16/16/8/4+s3/2", "4b32/32/16/16+x+s32/32"];
+
+/// Kernels with calls call what nothing is known of.
+fn setting(source: &KernelSource, vcode: &VCode) -> Setting {
+    let may_use_groups = vcode.insts.iter().any(|inst| matches!(inst, MInst::Call { .. }));
+    Setting { arch: source.arch(), entry: EntryKind::Kernel, may_use_groups }
 }
 
 /// What is broken.
@@ -157,6 +165,7 @@ type Mutant = (Kind, VCode);
 
 struct Code<'a> {
     vcode: &'a VCode,
+    arch: ArchId,
     live: Live,
     /// What is alive at the same time if the sides of splits are taken to run side by side.
     beside: Live,
@@ -165,14 +174,14 @@ struct Code<'a> {
 }
 
 impl<'a> Code<'a> {
-    fn new(vcode: &'a VCode) -> Code<'a> {
+    fn new(vcode: &'a VCode, arch: ArchId) -> Code<'a> {
         let nesting = Nesting::compute(vcode).unwrap();
         let shared = candidates(vcode);
         let live = Live::compute(vcode, &nesting, &shared);
         let all = vec![true; vcode.num_regs];
         let over_calls = Live::compute(vcode, &nesting, &all).over_calls;
         let beside = Live::compute(vcode, &nesting.without_joins(), &shared);
-        Code { vcode, live, beside, over_calls }
+        Code { vcode, arch, live, beside, over_calls }
     }
 
     fn with(&self, kind: Kind, change: impl FnOnce(&mut VCode)) -> Mutant {
@@ -217,7 +226,12 @@ impl<'a> Code<'a> {
         let mut over_calls: Vec<Reg> = self.over_calls.iter().filter(own).copied().collect();
         over_calls.sort_by_key(|reg| reg.index());
         for reg in over_calls {
-            let Some(place) = self.some_place(reg.class()) else { continue };
+            // The first one of each class is not the kernel's.
+            let place = match reg.class() {
+                RegClass::Gpr => self.arch.shared_gpr(0).map(SharedReg::Gpr),
+                RegClass::Pred => self.arch.shared_pred(0).map(SharedReg::Pred),
+            };
+            let Some(place) = place else { continue };
             mutants.push(self.with(Kind::OverCall, |vcode| {
                 vcode.shared.insert(reg, place);
             }));
@@ -305,25 +319,25 @@ fn candidates(vcode: &VCode) -> Vec<bool> {
 
 #[test]
 fn registers_in_wrong_places_are_found() {
-    let machines: [ArchId; 3] =
-        ["4w24/12/32/16+x+s8/4", "4w16/16/8/4+s3/2", "4b32/32/16/16+x+s32/32"]
-            .map(|arch| arch.parse().unwrap());
+    let machines: [ArchId; 3] = MACHINES.map(|arch| arch.parse().unwrap());
     let options = CompileOptions::default();
     let found: std::cell::RefCell<BTreeMap<Kind, [usize; 2]>> = Default::default();
     let test = |(bytes, machine): (Vec<u8>, usize)| {
         let source = kernel(&bytes, machines[machine]);
         let unit = Unit::of_kernel(&source, &options);
         let mut vcode = pipeline::select(source.function(), unit, &Clock::new()).unwrap().vcode;
-        share(&mut vcode, source.arch(), EntryKind::Kernel);
-        check(&vcode).unwrap_or_else(|error| panic!("{error}\n{vcode}"));
+        let setting = setting(&source, &vcode);
+        share(&mut vcode, setting);
+        check(&vcode, source.arch(), EntryKind::Kernel)
+            .unwrap_or_else(|error| panic!("{error}\n{vcode}"));
         if vcode.shared.is_empty() {
             return Ok(());
         }
         let mut found = found.borrow_mut();
-        for (kind, broken) in Code::new(&vcode).mutants() {
+        for (kind, broken) in Code::new(&vcode, source.arch()).mutants() {
             let [all, caught] = found.entry(kind).or_default();
             *all += 1;
-            *caught += usize::from(check(&broken).is_err());
+            *caught += usize::from(check(&broken, source.arch(), EntryKind::Kernel).is_err());
         }
         Ok(())
     };
@@ -338,4 +352,56 @@ fn registers_in_wrong_places_are_found() {
     for (kind, [all, caught]) in &found {
         assert!(*all >= 20 && caught * 100 >= all * 99, "{kind:?}: {found:?}");
     }
+}
+
+/// The beginnings of reasons why a value is not shared.
+const REASONS: [&str; 11] = [
+    "lanes have different ",
+    "its instruction gives each lane its own",
+    "lanes come from different sides of a split",
+    "its instruction has no shared result",
+    "no shared register was left",
+    "it is needed after a call",
+    "each lane has its element of a row",
+    "` takes it from the lanes' own registers",
+    "` uses it where lanes have left a split",
+    "it is written only where ",
+    " is from before lanes left a split",
+];
+
+#[test]
+fn each_value_has_a_place_or_a_reason() {
+    let seen: std::cell::RefCell<BTreeMap<&str, usize>> = Default::default();
+    let options = CompileOptions::default();
+    let test = |(bytes, machine): (Vec<u8>, usize)| {
+        let source = kernel(&bytes, MACHINES[machine].parse().unwrap());
+        let unit = Unit::of_kernel(&source, &options);
+        let mut vcode = pipeline::select(source.function(), unit, &Clock::new()).unwrap().vcode;
+        let setting = setting(&source, &vcode);
+        share(&mut vcode, setting);
+        let values = super::explain(&vcode, setting, source.sources());
+        let shared = values.iter().filter(|value| value.shared.is_some());
+        let shared: HashSet<&str> = shared.map(|value| &*value.name).collect();
+        assert_eq!(shared.len(), vcode.shared.len());
+        for value in &values {
+            let Some(reason) = &value.reason else {
+                assert!(value.shared.is_some(), "{value}{vcode}");
+                continue;
+            };
+            assert!(value.shared.is_none(), "{value}{vcode}");
+            let kind = REASONS.iter().find(|kind| reason.contains(**kind));
+            let kind = kind.unwrap_or_else(|| panic!("{value}{vcode}"));
+            *seen.borrow_mut().entry(kind).or_default() += 1;
+            if let Some(other) = reason.strip_prefix(REASONS[0]) {
+                assert!(!shared.contains(other), "{value}{vcode}");
+            }
+        }
+        Ok(())
+    };
+    let config = Config { cases: 250, failure_persistence: None, ..Config::default() };
+    let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    TestRunner::new_with_rng(config, rng)
+        .run(&(vec(any::<u8>(), 0..200), 0..3_usize), test)
+        .unwrap_or_else(|error| panic!("{error}"));
+    assert!(seen.borrow().len() >= 9, "{seen:?}");
 }

@@ -41,6 +41,25 @@ impl Uniform {
         self.uniform[reg.index()]
     }
 
+    /// The registers that others are uniform because of.
+    pub(super) fn relied_on(&self, vcode: &VCode) -> Vec<bool> {
+        let mut found = vec![false; vcode.num_regs];
+        for inst in &vcode.insts {
+            if let MInst::Jump { target, args } = inst {
+                let params = &vcode.blocks[target.index()].params;
+                let passed = params.iter().zip(args).filter(|(param, _)| self.is_uniform(**param));
+                passed.for_each(|(_, arg)| found[arg.index()] = true);
+                continue;
+            }
+            let mut relies = false;
+            inst.for_each_reg(|reg, access| relies |= access.is_def() && self.is_uniform(reg));
+            if relies {
+                inst.for_each_reg(|reg, access| found[reg.index()] |= !access.is_def());
+            }
+        }
+        found
+    }
+
     /// The block of its definition.
     fn block(&self, reg: Reg) -> Option<BlockId> {
         self.blocks[reg.index()]
@@ -119,7 +138,9 @@ impl Uniform {
             },
             MInst::Args { defs } => defs.iter().any(|&(def, place)| {
                 let of_kernel = context.entry == EntryKind::Kernel && place == Gpr::new(0);
-                def == reg && (of_kernel || vcode.promises.own.arguments.contains(&place))
+                let arrives = vcode.shared.contains_key(&def);
+                let is_promised = vcode.promises.own.arguments.contains(&place);
+                def == reg && (of_kernel || arrives || is_promised)
             }),
             MInst::LaneWord { field: LaneField::GlobalIdY | LaneField::GlobalIdZ, .. } => {
                 context.by_rows
@@ -156,7 +177,7 @@ impl Uniform {
 }
 
 /// Whether an instruction accesses a row of memory.
-fn is_row(vcode: &VCode, operands: &[MOperand]) -> bool {
+pub(super) fn is_row(vcode: &VCode, operands: &[MOperand]) -> bool {
     matches!(operands, [_, MOperand::Use(base), ..] if vcode.rows.contains(base))
 }
 

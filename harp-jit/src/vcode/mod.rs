@@ -346,6 +346,22 @@ impl VCode {
         self.symbols.iter().map(String::as_str)
     }
 
+    /// Drops the instructions that `keep` refuses, of which it gets the indices. No block may become empty.
+    pub(crate) fn retain_insts(&mut self, mut keep: impl FnMut(usize, &MInst) -> bool) {
+        let old = std::mem::take(&mut self.insts).into_iter();
+        let mut old = old.zip(std::mem::take(&mut self.srclocs)).enumerate();
+        for block in &mut self.blocks {
+            let start = self.insts.len();
+            for (index, (inst, srcloc)) in old.by_ref().take(block.insts.len()) {
+                if keep(index, &inst) {
+                    self.insts.push(inst);
+                    self.srclocs.push(srcloc);
+                }
+            }
+            block.insts = start..self.insts.len();
+        }
+    }
+
     /// The blocks with their ids.
     pub(crate) fn blocks(&self) -> impl Iterator<Item = (BlockId, &VBlock)> {
         self.blocks.iter().enumerate().map(|(i, block)| (BlockId::new(i), block))

@@ -9,3 +9,4 @@ mod lowerings;
 mod proofs;
 mod refusals;
 mod saved;
+mod shared;

@@ -170,8 +170,9 @@ fn an_audit_finds_what_the_other_side_of_a_split_has_written() {
     assert_eq!((number, shared, own), (0, 8, 7), "{error}");
 }
 
-/// Each work-item adds to its cell of a picture what it is next to, and its position.
-fn next_to(arch: ArchId) -> Kernel {
+/// Each work-item adds to its cell of a picture what it is next to, and its position; and the extent of groups, if it is to
+/// know of them.
+fn next_to(arch: ArchId, knows_groups: bool) -> Kernel {
     let mut source = KernelSource::new("next_to", arch);
     let mut b = KernelBuilder::new(&mut source);
     let (from, to) = (b.buffer::<u32>("from"), b.buffer::<u32>("to"));
@@ -186,7 +187,15 @@ fn next_to(arch: ArchId) -> Kernel {
         harp_isa::WordSize::Eight => b.ins().ireduce(types::I32, at),
     };
     let odd = b.ins().band_imm_u(own, 1);
-    let sum = [right, old, place].into_iter().fold(own, |sum, part| b.ins().iadd(sum, part));
+    let mut parts = vec![right, old, place];
+    if knows_groups {
+        let extent = b.group_size(0);
+        parts.push(match arch.word() {
+            harp_isa::WordSize::Four => extent,
+            harp_isa::WordSize::Eight => b.ins().ireduce(types::I32, extent),
+        });
+    }
+    let sum = parts.into_iter().fold(own, |sum, part| b.ins().iadd(sum, part));
     b.store(to, at, sum);
     // Some lanes access a row, too.
     b.if_then(odd, |b| {
@@ -210,14 +219,18 @@ fn rows_of_memory_are_those_of_the_grid() {
         "8w32/32/4/4+x+s16/4",
     ];
     let mut with_rows = 0;
-    for id in machines {
+    for (id, knows_groups) in machines.iter().flat_map(|id| [false, true].map(|knows| (*id, knows)))
+    {
         let arch: ArchId = id.parse().unwrap();
-        let (kernel, device) = (next_to(arch), Device::new(DeviceConfig::new(arch)).unwrap());
+        let kernel = next_to(arch, knows_groups);
+        let device = Device::new(DeviceConfig::new(arch)).unwrap();
         let code = disassemble(kernel.code(), 0, arch);
         let is_row = |op: harp_isa::Op| op.sharing(arch) == harp_isa::Sharing::Row;
-        with_rows += u32::from(code.filter_map(|(_, inst)| inst.ok()).any(|inst| is_row(inst.op)));
+        let has_rows = code.filter_map(|(_, inst)| inst.ok()).any(|inst| is_row(inst.op));
+        assert!(!(has_rows && knows_groups), "{id}: positions in groups make no rows");
+        with_rows += u32::from(has_rows);
         for (width, height) in [(1, 1), (7, 3), (33, 2), (64, 3), (65, 1), (3, 50)] {
-            for groups in [None, Some([2, 2, 1])] {
+            for groups in [None, Some([2, 2, 1])].into_iter().skip(usize::from(knows_groups)) {
                 let from: Vec<u32> = (0..width * height + 1).map(|n| (n * n) as u32 % 91).collect();
                 let to: Vec<u32> = (0..width * height).map(|n| n as u32 / 3).collect();
                 let args = [device.buffer_from_slice(&from), device.buffer_from_slice(&to)];
@@ -226,12 +239,13 @@ fn rows_of_memory_are_those_of_the_grid() {
                 let grid = LaunchConfig::grid_2d(width, height).with_audit();
                 let grid = groups.map_or(grid, |groups| grid.with_groups(groups));
                 device.launch(&kernel, grid, &args).unwrap();
+                let extent = groups.map_or(0, |groups| groups[0] as u32 * u32::from(knows_groups));
                 let cell = |n: usize| {
-                    let sum = from[n] + from[n + 1] + to[n] + n as u32;
+                    let sum = from[n] + from[n + 1] + to[n] + n as u32 + extent;
                     if from[n] % 2 == 1 { 2 * sum } else { sum }
                 };
                 let expected: Vec<u32> = (0..width * height).map(cell).collect();
-                let place = format!("{id}, {width} x {height}, groups {groups:?}");
+                let place = format!("{id}, {width} x {height}, groups {groups:?}, {knows_groups}");
                 assert_eq!(device.read(&to_buffer).unwrap(), expected, "{place}");
             }
         }

@@ -13,3 +13,4 @@ mod names;
 mod printing;
 mod queues;
 mod replay;
+mod rows;

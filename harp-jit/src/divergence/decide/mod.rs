@@ -140,6 +140,7 @@ pub(crate) fn report(
             .collect(),
         branches,
         regions: regions.iter().map(region).collect(),
+        values: Vec::new(),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::profile::BranchId;
+use crate::sharing::ValueReport;
 use crate::source::SourcePlace;
 use crate::strategy::Technique;
 
@@ -21,6 +22,8 @@ pub struct DivergenceReport {
     pub branches: Vec<BranchReport>,
     /// The regions in which divergence is managed.
     pub regions: Vec<RegionReport>,
+    /// Its values, in the order of the selected code, on machines whose lanes share registers.
+    pub values: Vec<ValueReport>,
 }
 
 /// One block.
@@ -112,7 +115,11 @@ impl fmt::Display for DivergenceReport {
         for (number, region) in regions.iter().enumerate() {
             write!(f, "region {number}: {region}")?;
         }
-        Ok(())
+        if !self.values.is_empty() {
+            let shared = self.values.iter().filter(|value| value.shared.is_some()).count();
+            writeln!(f, "{} values, {shared} of them shared:", self.values.len())?;
+        }
+        self.values.iter().try_for_each(|value| write!(f, "{value}"))
     }
 }
 

@@ -1,8 +1,10 @@
-//! `harp explain`: how the divergence of branches is managed, why, and what the alternatives cost.
+//! `harp explain`: how the divergence of branches is managed, why, and what the alternatives cost; and what lanes share.
 
 use clap::{Args, ValueEnum};
 use harp_jit::text::TextFunction;
-use harp_jit::{BranchReport, Compiler, DivergenceReport, Execution, ModuleError, RegionReport};
+use harp_jit::{
+    BranchReport, Compiler, DivergenceReport, Execution, ModuleError, RegionReport, ValueReport,
+};
 use harp_spirv::SpirvKernel;
 use serde_json::{Value, json};
 
@@ -20,12 +22,16 @@ mod dot;
 /// expected to take each side or both. For every region in which divergence is managed: the technique, and
 /// what each alternative is expected to cost, in warp instructions per entry of the region. Functions are
 /// compiled for all lanes of a warp; their parameters may differ from lane to lane.
+///
+/// On machines whose lanes share registers (`+s8/4`) also for every value of the selected code: the shared register that it is
+/// in, or that lanes have it in their `own`, and why.
 #[derive(Args)]
 #[command(after_help = "Examples:
   harp explain -a harp32 gcd.clif
   harp explain -a harp32 --strategy split-join --format json gcd.clif
   harp explain -a harp32 --dot gcd.dot gcd.clif && dot -Tsvg gcd.dot -o gcd.svg
-  harp explain -a harp32 --kernel bfs bfs.spv")]
+  harp explain -a harp32 --kernel bfs bfs.spv
+  harp explain -a 4w24/12/32/16+x+s8/4 --kernel bfs bfs.spv")]
 pub(super) struct Explain {
     #[command(flatten)]
     program: ProgramFile,
@@ -45,7 +51,7 @@ pub(super) struct Explain {
 enum Format {
     /// Human-readable text
     Text,
-    /// One JSON object per line, for each branch and region of a function
+    /// One JSON object per line, for each branch, region and shared or own value of a function
     Json,
 }
 
@@ -93,12 +99,25 @@ impl Explain {
     }
 }
 
-/// The branches, then the regions, as JSON lines.
+/// The branches, then the regions, then the values, as JSON lines.
 fn json_lines(report: &DivergenceReport) -> String {
     let branches = report.branches.iter().map(|branch| branch_json(&report.function, branch));
     let regions = report.regions.iter().enumerate();
     let regions = regions.map(|(number, region)| region_json(&report.function, number, region));
-    branches.chain(regions).map(|object| format!("{object}\n")).collect()
+    let values = report.values.iter().map(|value| value_json(&report.function, value));
+    branches.chain(regions).chain(values).map(|object| format!("{object}\n")).collect()
+}
+
+fn value_json(function: &str, value: &ValueReport) -> Value {
+    json!({
+        "function": function,
+        "value": value.name,
+        "block": value.block,
+        "instruction": value.instruction,
+        "place": value.place.as_ref().map(ToString::to_string),
+        "shared": value.shared,
+        "reason": value.reason,
+    })
 }
 
 fn branch_json(function: &str, branch: &BranchReport) -> Value {

@@ -1,0 +1,125 @@
+//! Machines whose lanes share registers: what a kernel may rely on.
+
+use harp_isa::abi::SharedRoles;
+use harp_isa::{Operand, Sharing, disassemble};
+use harp_jit::ir::Function;
+use harp_jit::prelude::*;
+use harp_jit::{DataAccess, DataDescription, FuncId, Linkage, Module};
+
+const ARCH: &str = "4w24/12/32/16+x+s8/4";
+
+/// A module with `plain`, `grouped`, which asks for the position in a group, and `outer`, which calls `grouped`.
+struct Functions {
+    module: Module,
+    ids: [FuncId; 3],
+}
+
+fn parsed(text: &str) -> Function {
+    cranelift_reader::parse_functions(text).unwrap().remove(0)
+}
+
+fn functions() -> Functions {
+    let options = CompileOptions { verify: true, ..CompileOptions::default() };
+    let mut module = Module::new(ARCH.parse().unwrap(), options);
+    let bodies = [
+        ("plain", "v1 = iadd v0, v0".to_owned()),
+        ("grouped", "v2 = call fn0()\n v1 = iadd v0, v2".to_owned()),
+        ("outer", "v1 = call fn1(v0)".to_owned()),
+    ];
+    let mut ids = Vec::new();
+    for (name, body) in bodies {
+        let grouped = ids.last().map_or(0, |id: &FuncId| id.as_u32());
+        let func = parsed(&format!(
+            "function %{name}(i32) -> i32 fast {{
+                fn0 = %harp_local_index() -> i32
+                fn1 = u0:{grouped} (i32) -> i32 fast
+            block0(v0: i32):
+                {body}
+                return v1
+            }}"
+        ));
+        let id = module.declare_function(name, Linkage::Export, &func.signature).unwrap();
+        module.define_function(id, &func).unwrap();
+        ids.push(id);
+    }
+    Functions { module, ids: [ids[0], ids[1], ids[2]] }
+}
+
+/// What a kernel adds.
+#[derive(Clone, Copy, Debug)]
+enum More {
+    /// What the function with this number returns.
+    Call(usize),
+    /// The address of a table with the address of the function with this number.
+    Table(usize),
+}
+
+/// `data[i] += more`.
+fn kernel(more: More) -> Kernel {
+    let Functions { mut module, ids } = functions();
+    let table = module.declare_data("table", Linkage::Local, DataAccess::ReadOnly).unwrap();
+    if let More::Table(number) = more {
+        let mut description = DataDescription::new();
+        description.define(vec![0; 4].into_boxed_slice());
+        let function = module.declare_func_in_data(ids[number], &mut description);
+        description.write_function_addr(0, function);
+        module.define_data(table, &description).unwrap();
+    }
+    let mut source = KernelSource::new("sums", ARCH.parse().unwrap());
+    let mut b = KernelBuilder::new(&mut source);
+    let (data, i) = (b.buffer::<i32>("data"), b.global_id(0));
+    let old = b.load(data, i);
+    let more = match more {
+        More::Call(number) => {
+            let [more] = b.call(&module, ids[number], &[old]);
+            more
+        }
+        More::Table(_) => b.data_address(&module, table),
+    };
+    let new = b.ins().iadd(old, more);
+    b.store(data, i, new);
+    b.return_();
+    b.finalize().unwrap();
+    module.compile_kernel(&source).unwrap()
+}
+
+/// Whether it accesses rows of memory.
+fn has_rows(kernel: &Kernel) -> bool {
+    let arch = kernel.arch();
+    let code = disassemble(kernel.code(), 0, arch);
+    code.filter_map(|(_, inst)| inst.ok()).any(|inst| inst.op.sharing(arch) == Sharing::Row)
+}
+
+/// A launch gives positions by groups to what is linked with a use of groups, and then they do not follow each other from lane to
+/// lane.
+#[test]
+fn rows_are_for_kernels_without_groups() {
+    for (number, uses_groups) in [false, true, true].into_iter().enumerate() {
+        for more in [More::Call(number), More::Table(number)] {
+            let kernel = kernel(more);
+            assert_eq!(
+                (kernel.uses_groups(), has_rows(&kernel)),
+                (uses_groups, !uses_groups),
+                "{more:?}"
+            );
+        }
+    }
+}
+
+/// Values that a kernel needs after a call are in shared registers that its functions leave alone.
+#[test]
+fn functions_leave_registers_of_kernels_alone() {
+    let kernel = kernel(More::Call(0));
+    let (arch, roles) = (kernel.arch(), SharedRoles::new(kernel.arch()));
+    let kept = |code: &[u8]| {
+        let mut found = false;
+        for (_, inst) in disassemble(code, 0, arch) {
+            inst.unwrap().op.for_each_operand(|operand| {
+                found |= matches!(operand, Operand::Gpr(gpr) if roles.is_of_kernel(gpr));
+            });
+        }
+        found
+    };
+    assert!(kept(kernel.code()), "{}", kernel.disassembly());
+    assert!(kernel.functions().iter().all(|function| !kept(function.code())));
+}
