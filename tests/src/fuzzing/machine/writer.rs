@@ -295,7 +295,7 @@ impl<'c, 'u> Writer<'c, 'u> {
         if self.arch.has_shared() && self.u.ratio(1, 4)? {
             return self.shared_registers();
         }
-        match self.u.int_in_range(0..=if depth < 3 { 17 } else { 13 })? {
+        match self.u.int_in_range(0..=if depth < 3 { 18 } else { 13 })? {
             4 => self.window(),
             5 => self.row(),
             6 => self.constant(),
@@ -317,6 +317,7 @@ impl<'c, 'u> Writer<'c, 'u> {
             14 | 15 => self.branch(depth),
             16 if depth < 2 => self.counted_loop(depth),
             17 if depth < 2 => self.divergent_loop(depth),
+            18 if depth < 2 => self.words(depth),
             _ => self.compute(),
         }
     }
@@ -352,6 +353,34 @@ impl<'c, 'u> Writer<'c, 'u> {
         let row = MAX_LANES * i64::from(self.arch.word().bytes());
         let offset = self.u.int_in_range(0..=ROWS - 1)? * row;
         self.any(|opcode| [Opcode::Ld, Opcode::St].contains(&opcode), Some("%r13"), Some(offset))
+    }
+
+    /// A loop of loads and stores of few words, of the lane's own window and of its neighbour's, by several registers.
+    fn words(&mut self, depth: u32) -> Result<()> {
+        let ([top], counter) = (self.labels(), 10 + depth);
+        let rounds = self.u.int_in_range(2..=4)?;
+        self.asm(&format!("ldi %r{counter}, #{rounds} ; ori %r3, %r12, #0 ; {top}:"))?;
+        let width = i64::from(self.arch.word().bytes());
+        // With few lanes nobody has the windows behind the last one's.
+        let may_stray = i64::from(i64::from(self.arch.lanes()) <= MAX_LANES / 2);
+        for _ in 0..self.u.int_in_range(2..=8)? {
+            let offset =
+                self.u.int_in_range(0..=2)? * width + self.u.int_in_range(0..=may_stray)? * WINDOW;
+            let own = self.u.int_in_range(0..=1)? * width;
+            let access = match self.u.int_in_range(0..=9)? {
+                0..=2 => format!("maybe ld %v, %r12, #{offset}"),
+                3 | 4 => format!("maybe st %v, %r12, #{offset}"),
+                5 => format!("maybe ld %v, %r3, #{own}"),
+                6 => format!("maybe st %v, %r3, #{own} ; addi %r3, %r3, #{}", width * may_stray),
+                7 => format!("addi %r2, %r12, #{own} ; st %v, %r2, #{offset}"),
+                8 => format!("ldi %r2, #0 ; shfl %r2, %r12, %r2 ; maybe st %v, %r2, #{own}"),
+                _ => format!("addi %r2, %r12, #{own} ; amoadd %r2, %r2, %v"),
+            };
+            self.asm(&access)?;
+        }
+        self.asm(&format!(
+            "subi %r{counter}, %r{counter}, #1 ; rtop @p7, %r{counter} ; @p7 ? jmpi {top}"
+        ))
     }
 
     /// Something with shared registers.
