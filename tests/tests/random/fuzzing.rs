@@ -123,7 +123,7 @@ fn machine() {
 /// a shared destination, source and guard, as far as it has operands.
 #[test]
 fn machine_with_shared_registers() {
-    let programs = programs(250);
+    let programs = programs(350);
     let audits = [("mismatches", 20), ("audits without a mismatch", 80)];
     let least = [&PROGRAMS[..], &audits].concat();
     let reached = smoke(programs, |_| 1500, machine::check_shared, &least);
