@@ -366,10 +366,12 @@ impl Rules {
 
     /// Follows what an instruction does to words of memory; `new` is what it writes to a register.
     fn follow(self, state: &mut State, inst: &Inst, lanes: Lanes, new: Option<Class>) {
+        if let Some(dst) = inst.registers().1 {
+            state.slots.retain(|&(base, _), _| base != dst);
+        }
         match inst.body {
             Body::Load { dst, base, offset, access } => {
                 let slot = self.slot(state, base, offset, access);
-                state.slots.retain(|&(base, _), _| base != dst);
                 if let (Some(slot), Lanes::All, Some(new)) = (slot, lanes, new)
                     && base != dst
                 {
@@ -389,11 +391,7 @@ impl Rules {
                 }
             }
             Body::Foreign { .. } | Body::Unknown => state.slots.clear(),
-            _ => {
-                if let Some(dst) = inst.registers().1 {
-                    state.slots.retain(|&(base, _), _| base != dst);
-                }
-            }
+            _ => {}
         }
     }
 

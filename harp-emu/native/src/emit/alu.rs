@@ -40,16 +40,16 @@ impl Emitter<'_, '_> {
         }
     }
 
-    /// Remembers forms of a source that were made meanwhile.
-    fn keep(&mut self, src: Src, val: &Val) {
-        if let Src::Reg(r) = src {
+    /// Remembers forms of a register's value that were made meanwhile.
+    fn keep(&mut self, reg: Option<u8>, val: &Val) {
+        if let Some(r) = reg {
             self.at.local.regs[usize::from(r)] = val.clone();
         }
     }
 
     /// `opcode` of the sources, in the lanes that execute at least.
     pub(super) fn map(&mut self, opcode: Opcode, sources: &[Src]) -> Val {
-        let (mut vals, are_whole): (Vec<Val>, Vec<bool>) =
+        let (mut vals, regs): (Vec<Val>, Vec<Option<u8>>) =
             sources.iter().map(|&src| self.executed_source(src)).unzip();
         let classes: Vec<Class> = vals.iter().map(|val| val.class).collect();
         let class = self.rules.mapped(opcode, &classes);
@@ -74,10 +74,8 @@ impl Emitter<'_, '_> {
                 None => self.slow(opcode, &mut vals),
             },
         };
-        for ((&src, val), is_whole) in sources.iter().zip(&vals).zip(are_whole) {
-            if is_whole {
-                self.keep(src, val);
-            }
+        for (reg, val) in regs.into_iter().zip(&vals) {
+            self.keep(reg, val);
         }
         val
     }
@@ -105,7 +103,9 @@ impl Emitter<'_, '_> {
             let bad = self.b.ins().icmp_imm_s(IntCC::NotEqual, bits, 0);
             self.leave_if(bad, Leave::Trap);
         }
-        self.keep(divisor, &val);
+        if let Src::Reg(r) = divisor {
+            self.keep(Some(r), &val);
+        }
     }
 
     /// An operation whose result has a stride, of sources that have.
@@ -482,7 +482,7 @@ impl Emitter<'_, '_> {
 
     /// Whether the sources compare, in the lanes that execute at least.
     pub(super) fn test(&mut self, compare: Compare, a: Src, b: Src, lanes: Lanes) -> PredVal {
-        let ((x, x_is_whole), (y, y_is_whole)) = (self.executed_source(a), self.executed_source(b));
+        let [(x, x_reg), (y, y_reg)] = [a, b].map(|src| self.executed_source(src));
         let mut vals = [x, y];
         if self.rules.agrees(&self.at.state, &self.at.inst) {
             return self.test_once(&mut vals, lanes);
@@ -496,11 +496,8 @@ impl Emitter<'_, '_> {
         let [x, y] = &mut vals;
         let (x, y) = (self.vectors(x), self.vectors(y));
         let vectors = self.zip(&x, &y, |e, x, y| e.compare(compare, x, y));
-        for (src, val, is_whole) in [(a, &vals[0], x_is_whole), (b, &vals[1], y_is_whole)] {
-            if is_whole {
-                self.keep(src, val);
-            }
-        }
+        self.keep(x_reg, &vals[0]);
+        self.keep(y_reg, &vals[1]);
         PredVal { vectors: Some(vectors.into()), ..PredVal::default() }
     }
 

@@ -77,6 +77,7 @@ pub(super) struct At {
     /// The budget at the head of the block.
     pub(super) budget: Option<Value>,
     pub(super) masks: Masks,
+    /// The words of memory whose contents are known.
     pub(super) slots: Vec<Slot>,
     /// Lanes whose number was taken, and it.
     counted: Option<(Value, Value)>,

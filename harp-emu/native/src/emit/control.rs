@@ -268,7 +268,8 @@ impl Emitter<'_, '_> {
         let key = self.region.loops.target(self.at.key, &self.at.inst, key);
         let block = self.region.blocks.get(&key);
         let block = block.filter(|block| state.has_stack(&block.state.stack));
-        let Some(block) = block.filter(|block| self.has_slots(&block.state)) else {
+        let slots = block.and_then(|block| self.all_followed(&block.state));
+        let (Some(block), Some(slots)) = (block, slots) else {
             return self.exit(Place::At(key.pc), Leave::End, not_garbage);
         };
         let needed = self.live.get(&key.first()).and_then(|bits| bits.first()).copied();
@@ -280,7 +281,7 @@ impl Emitter<'_, '_> {
             self.b.switch_to_block(on);
         }
         self.define(&block.state, needed);
-        self.define_slots(&block.state);
+        self.define_slots(slots);
         let left = self.budget_left();
         self.b.def_var(self.variables.budget, left);
         if !key.full {

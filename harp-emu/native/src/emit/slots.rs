@@ -28,6 +28,16 @@ pub(super) struct Slot {
     val: Val,
 }
 
+impl Slot {
+    /// Whether both are the same words.
+    fn is_at(&self, other: &Slot) -> bool {
+        (self.base, self.offset, self.stride) == (other.base, other.offset, other.stride)
+    }
+}
+
+/// What a block takes over of a slot.
+pub(super) type Followed = ((u8, u64), Val);
+
 impl Emitter<'_, '_> {
     /// The slot of an access, of which nothing is known yet; none if it is no whole word, or addresses have no constant
     /// distance.
@@ -51,9 +61,7 @@ impl Emitter<'_, '_> {
         class: Class,
     ) -> Option<Val> {
         let wanted = self.slot(base, offset, access)?;
-        let known = self.at.slots.iter().find(|slot| {
-            (slot.base, slot.offset, slot.stride) == (wanted.base, wanted.offset, wanted.stride)
-        });
+        let known = self.at.slots.iter().find(|slot| slot.is_at(&wanted));
         let Slot { lanes, val, .. } = known?.clone();
         let is_known = val.class.join(class) == class && self.is_executed_by(lanes);
         is_known.then(|| self.coerce(val, class))
@@ -62,10 +70,7 @@ impl Emitter<'_, '_> {
     /// This was loaded.
     pub(super) fn loaded_from_slot(&mut self, base: u8, offset: u64, access: Access, val: &Val) {
         if let Some(slot) = self.slot(base, offset, access) {
-            let is_other = |other: &Slot| {
-                (other.base, other.offset, other.stride) != (slot.base, slot.offset, slot.stride)
-            };
-            self.at.slots.retain(is_other);
+            self.at.slots.retain(|other| !other.is_at(&slot));
             self.at.slots.push(Slot { val: val.clone(), ..slot });
         }
     }
@@ -96,7 +101,7 @@ impl Emitter<'_, '_> {
         self.slot_variables[&slot].clone()
     }
 
-    /// What is known of a slot in all lanes, of that class at least.
+    /// What is known of a slot in all lanes, as a value of that class.
     fn followed(&mut self, (base, offset): (u8, u64), class: Class) -> Option<Val> {
         let Class::Affine(stride) = self.reg(base).class else { return None };
         let first = self.reg_scalar(base);
@@ -104,21 +109,20 @@ impl Emitter<'_, '_> {
             slot.in_all && (slot.base, slot.offset, slot.stride) == (first, offset, stride)
         });
         let val = found.next()?.val.clone();
-        (val.class.join(class) == class).then_some(val)
+        (val.class.join(class) == class).then(|| self.coerce(val, class))
     }
 
-    /// Whether what `state` says of slots is known here.
-    pub(super) fn has_slots(&mut self, state: &State) -> bool {
-        state.slots.iter().all(|(&slot, &class)| self.followed(slot, class).is_some())
+    /// What `state` says of slots, if all of it is known here.
+    pub(super) fn all_followed(&mut self, state: &State) -> Option<Vec<Followed>> {
+        let each = state.slots.iter();
+        each.map(|(&slot, &class)| Some((slot, self.followed(slot, class)?))).collect()
     }
 
-    /// Defines the variables of slots that a block needs before which `state` holds.
-    pub(super) fn define_slots(&mut self, state: &State) {
-        for (&slot, &class) in &state.slots {
-            let Some(val) = self.followed(slot, class) else { continue };
-            let mut val = self.coerce(val, class);
+    /// Defines the variables of slots that a block needs.
+    pub(super) fn define_slots(&mut self, slots: Vec<Followed>) {
+        for (slot, mut val) in slots {
             let (scalar, vectors) = self.slot_variables(slot);
-            match class {
+            match val.class {
                 Class::Const(_) => {}
                 Class::Uniform | Class::Affine(_) => {
                     let first = self.scalar(&mut val);
@@ -126,10 +130,8 @@ impl Emitter<'_, '_> {
                 }
                 Class::Vector => {
                     let all = self.vectors(&mut val);
-                    vectors
-                        .iter()
-                        .zip(&*all)
-                        .for_each(|(&variable, &v)| self.b.def_var(variable, v));
+                    let pairs = vectors.iter().zip(&*all);
+                    pairs.for_each(|(&variable, &v)| self.b.def_var(variable, v));
                 }
             }
         }

@@ -89,15 +89,12 @@ impl Emitter<'_, '_> {
         self.is_executed_by(lanes).then_some(new)
     }
 
-    /// A source in the lanes that execute, and whether it is its value in all lanes.
-    pub(super) fn executed_source(&mut self, src: Src) -> (Val, bool) {
-        let executed = match src {
-            Src::Reg(r) => self.executed(r),
-            Src::Imm(_) => None,
-        };
-        match executed {
-            Some(vectors) => (Val::vector(vectors), false),
-            None => (self.source(src), true),
+    /// A source in the lanes that execute, and the register whose value in all lanes that is, if it is one's.
+    pub(super) fn executed_source(&mut self, src: Src) -> (Val, Option<u8>) {
+        let Src::Reg(r) = src else { return (self.source(src), None) };
+        match self.executed(r) {
+            Some(vectors) => (Val::vector(vectors), None),
+            None => (self.reg(r), Some(r)),
         }
     }
 
