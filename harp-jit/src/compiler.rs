@@ -154,7 +154,7 @@ impl Compiler {
         self.library.routines(names)
     }
 
-    /// Whether it is a library routine that does not use work-groups, or takes or releases the lock.
+    /// Whether it is a library routine to which work-groups mean nothing, or takes or releases the lock.
     pub(crate) fn is_free_of_groups(&self, name: &str) -> bool {
         self.library.is_free_of_groups(name)
     }

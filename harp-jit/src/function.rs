@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::accesses::MemoryAccess;
 use crate::convergence::{BlockConvergence, BlockProof};
 use crate::emit::{self, Body, EmitError, Placed, StackUse, Unplaced};
+use crate::groups::Grouping;
 use crate::profile::{BranchCounters, BranchSite};
 use crate::source::SourcePlace;
 use crate::stats::CompileStats;
@@ -34,8 +35,9 @@ pub struct CompiledFunction {
     pub(crate) stack: StackUse,
     /// The size of the stacks by which the function finds its lane's control block.
     pub(crate) lane_stack_bytes: u32,
-    /// Whether the function needs the control block of a work-group.
-    pub(crate) uses_groups: bool,
+    pub(crate) grouping: Grouping,
+    /// Whether launches must walk by rows of the grid.
+    pub(crate) by_rows: bool,
     pub(crate) sources: HashMap<SourceLoc, SourcePlace>,
     /// The accesses that it reports, if it does.
     pub(crate) accesses: Arc<[MemoryAccess]>,
@@ -121,7 +123,7 @@ impl CompiledFunction {
             branches: placed.branches,
             branch_fingerprint: self.branch_fingerprint,
             record: self.record.clone().map(|record| Record { notes: placed.notes, ..record }),
-            uses_groups: self.uses_groups,
+            grouping: self.grouping,
             accesses: Arc::clone(&self.accesses),
         }
     }
@@ -166,7 +168,7 @@ pub struct FunctionCode {
     convergence: Vec<BlockConvergence>,
     /// The record for the checker, if the code is to be checked.
     record: Option<Record>,
-    uses_groups: bool,
+    grouping: Grouping,
     accesses: Arc<[MemoryAccess]>,
 }
 
@@ -204,7 +206,7 @@ impl FunctionCode {
     /// Whether the function uses its position in a work-group, the group's memory, or a barrier. If so, it
     /// can only run in launches with work-groups.
     pub fn uses_groups(&self) -> bool {
-        self.uses_groups
+        self.grouping == Grouping::Groups
     }
 
     /// The accesses to memory that the code reports, by their numbers; empty unless it was compiled with

@@ -287,6 +287,12 @@ impl Intrinsic {
         self.row().private
     }
 
+    /// Whether it tells which lane of which warp a work-item has, or which other work-items are in its warp.
+    pub(crate) fn sees_lanes(self) -> bool {
+        let numbers = [Intrinsic::LANE_ID, Intrinsic::WARP_ID, Intrinsic::CORE_ID];
+        !self.is_private() || numbers.contains(&self)
+    }
+
     /// Whether its result is a truth value, 0 or 1, or undefined.
     pub(crate) fn is_truth(self) -> bool {
         self.row().truth

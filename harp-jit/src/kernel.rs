@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::builder::{KernelSource, Param};
 use crate::error::CompileError;
 use crate::function::{self, CompiledFunction, FunctionCode, Linked};
+use crate::groups::Grouping;
 use crate::print::PrintSites;
 use crate::profile::BranchCounters;
 use crate::source::SourcePlace;
@@ -55,7 +56,8 @@ pub struct Kernel {
     /// How many of the object's last chunks each datum has.
     pub(crate) data_chunks: Vec<u32>,
     pub(crate) lane_stack_bytes: u32,
-    pub(crate) uses_groups: bool,
+    pub(crate) grouping: Grouping,
+    pub(crate) by_rows: bool,
     pub(crate) group_bytes: u32,
     pub(crate) counters: Option<BranchCounters>,
     pub(crate) reports_accesses: bool,
@@ -76,11 +78,13 @@ impl Kernel {
         let placed = function::place(&all, source.arch());
         let mut placed = placed.map_err(|error| error.explain(source.name()))?.into_iter();
         let entry_code = placed.next().expect("one function in, one out");
+        let own = if source.uses_groups() { Grouping::Groups } else { Grouping::Indifferent };
+        let uses = all.iter().map(|(function, _)| function.grouping);
         Ok(Kernel {
             params: source.params().to_vec(),
             lane_stack_bytes: entry.lane_stack_bytes,
-            uses_groups: source.uses_groups()
-                || all.iter().any(|(function, _)| function.uses_groups),
+            grouping: uses.fold(own, Grouping::max),
+            by_rows: entry.by_rows,
             group_bytes: source.group_bytes(),
             counters: entry.counters.clone(),
             reports_accesses: entry.reports_accesses,
@@ -102,7 +106,8 @@ impl Kernel {
             functions,
             data_chunks,
             lane_stack_bytes: 0,
-            uses_groups: false,
+            grouping: Grouping::default(),
+            by_rows: false,
             group_bytes: 0,
             counters: None,
             reports_accesses: false,
@@ -175,7 +180,19 @@ impl Kernel {
     /// Whether the kernel can only be launched with work-groups: it, or a function that it includes, uses the
     /// position in a group, the group's memory, or a barrier.
     pub fn uses_groups(&self) -> bool {
-        self.uses_groups
+        self.grouping == Grouping::Groups
+    }
+
+    /// Whether work-groups make a difference to the kernel: it [uses](Self::uses_groups) them, or it asks the other lanes
+    /// of its warp, or for the number of its own lane. A launch with groups then runs only work-items of one group
+    /// in a warp. To other kernels the groups of a launch mean nothing.
+    pub fn sees_groups(&self) -> bool {
+        self.grouping != Grouping::Indifferent
+    }
+
+    /// Whether launches must walk by rows of the grid: see [`CompileOptions::by_rows`](crate::CompileOptions::by_rows).
+    pub fn is_by_rows(&self) -> bool {
+        self.by_rows
     }
 
     /// Bytes of memory that each work-group gets.

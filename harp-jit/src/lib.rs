@@ -112,6 +112,7 @@ mod emit;
 mod error;
 mod forms;
 mod function;
+mod groups;
 mod identity;
 mod if_convert;
 mod intrinsic;

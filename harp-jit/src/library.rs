@@ -36,10 +36,11 @@ pub(crate) struct Library {
 type Shared = (usize, String);
 
 impl Library {
-    /// The library for a machine and options, of which a profile and what reports accesses are left out: its functions
-    /// have no branches to profile, and access no memory of their callers.
+    /// The library for a machine and options, of which a profile, rows and what reports accesses are left out: its
+    /// functions have no branches to profile and no positions, and access no memory of their callers.
     pub(crate) fn of(arch: ArchId, options: &CompileOptions) -> Arc<Library> {
-        let options = CompileOptions { report_accesses: false, ..options.without_profile() };
+        let options =
+            CompileOptions { report_accesses: false, by_rows: true, ..options.without_profile() };
         let mut libraries = lock(&LIBRARIES);
         let known =
             libraries.iter().position(|known| known.arch == arch && known.options == options);

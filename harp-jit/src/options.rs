@@ -92,6 +92,12 @@ pub struct CompileOptions {
     /// [check](crate::MemoryAccess) them. The code is larger and slower, and traps on machines without a device that takes
     /// the reports.
     pub report_accesses: bool,
+    /// Whether launches walk by rows of the grid on machines whose lanes share registers: then all lanes of a warp have the
+    /// same position in the second dimension and the third, and positions in the first that follow each other, so that
+    /// much more is shared. Rows are filled up to whole warps, which does not pay where they are short:
+    /// `LaunchConfig::fills_rows` of harp-runtime knows. Without effect on kernels to which work-groups make a
+    /// [difference](crate::Kernel::sees_groups), and on other machines.
+    pub by_rows: bool,
     /// Whether the code comes with a table of the blocks in which all lanes are known to be together:
     /// [`FunctionCode::convergence`](crate::FunctionCode::convergence).
     pub convergence: bool,
@@ -112,6 +118,7 @@ impl Default for CompileOptions {
             check_code: false,
             check_alignment: false,
             report_accesses: false,
+            by_rows: true,
             convergence: false,
         }
     }

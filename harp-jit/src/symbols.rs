@@ -22,7 +22,8 @@ pub(crate) trait Symbols {
     /// Known facts about arguments and results of the function with this linker's name.
     fn facts(&self, name: &str) -> Option<&FunctionFacts>;
 
-    /// Whether it is known that neither the function or datum with this linker's name nor what it needs uses work-groups.
+    /// Whether it is known that work-groups mean nothing to the function or datum with this linker's name, nor to what it
+    /// needs.
     fn is_free_of_groups(&self, name: &str) -> bool;
 }
 

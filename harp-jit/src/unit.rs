@@ -10,6 +10,7 @@ use crate::analysis::Params;
 use crate::builder::KernelSource;
 use crate::error::CompileError;
 use crate::function::CompiledFunction;
+use crate::groups::Grouping;
 use crate::isel;
 use crate::legalize::LargeCode;
 use crate::lock;
@@ -29,14 +30,14 @@ pub(crate) trait Routines {
         names: &mut dyn Iterator<Item = &str>,
     ) -> Result<Vec<Arc<CompiledFunction>>, CompileError>;
 
-    /// Whether it is a routine that does not use work-groups, or takes or releases the lock. One that does not compile is
+    /// Whether it is a routine to which work-groups mean nothing, or takes or releases the lock. One that does not compile is
     /// refused elsewhere.
     fn is_free_of_groups(&self, name: &str) -> bool {
         lock::is_of_lock(name)
             || self.routines(&mut std::iter::once(name)).is_ok_and(|found| {
                 let is_free = |routine: &Arc<CompiledFunction>| {
                     routine.name == name
-                        && !routine.uses_groups
+                        && routine.grouping == Grouping::Indifferent
                         && routine.references().next().is_none()
                 };
                 found.iter().any(is_free)

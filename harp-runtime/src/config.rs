@@ -148,6 +148,14 @@ impl LaunchConfig {
         LaunchConfig { group: Some(extents.map(|extent| extent as u64)), ..self }
     }
 
+    /// Whether the rows of the grid fill the warps of `arch`, so that it pays to
+    /// [walk by rows](harp_jit::CompileOptions::by_rows): at most one lane in 32 is left over.
+    pub fn fills_rows(&self, arch: ArchId) -> bool {
+        let [row, others @ ..] = self.grid;
+        let filled = u128::from(row).next_multiple_of(arch.lanes().into());
+        others == [1, 1] || (filled - u128::from(row)) * 32 <= filled
+    }
+
     /// The same grid with the kernel's branches counted.
     pub fn with_branch_profile(self) -> LaunchConfig {
         LaunchConfig { branch_profile: true, ..self }

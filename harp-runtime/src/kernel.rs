@@ -25,6 +25,10 @@ pub(crate) struct KernelParts<'a> {
     pub(crate) lane_stack_bytes: u32,
     /// Whether it uses anything that only launches with work-groups have.
     pub(crate) uses_groups: bool,
+    /// Whether work-groups make a difference to it.
+    pub(crate) sees_groups: bool,
+    /// Whether its launches must walk by rows of the grid.
+    pub(crate) by_rows: bool,
     /// Bytes of memory that each work-group shares.
     pub(crate) group_bytes: u32,
     /// Where the instruction at an offset comes from, in the entry (`None`) or in the named function.
@@ -84,6 +88,8 @@ impl<'a> KernelParts<'a> {
             reporting: kernel.reports_accesses().then_some(kernel),
             lane_stack_bytes: kernel.lane_stack_bytes(),
             uses_groups: kernel.uses_groups(),
+            sees_groups: kernel.sees_groups(),
+            by_rows: kernel.is_by_rows(),
             group_bytes: kernel.group_bytes(),
             origin_of,
         }

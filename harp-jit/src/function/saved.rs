@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::{FunctionCode, Linked};
 use crate::accesses::{MemoryAccess, Root};
 use crate::convergence::BlockConvergence;
+use crate::groups::Grouping;
 use crate::profile::BranchSite;
 use crate::source::SourcePlace;
 
@@ -31,7 +32,7 @@ pub(crate) struct SavedFunction {
     branches: Vec<(u32, BranchSite)>,
     branch_fingerprint: u64,
     convergence: Vec<BlockConvergence>,
-    uses_groups: bool,
+    grouping: Grouping,
     accesses: Vec<MemoryAccess>,
 }
 
@@ -73,7 +74,7 @@ impl From<FunctionCode> for SavedFunction {
             branches: code.branches,
             branch_fingerprint: code.branch_fingerprint,
             convergence: code.convergence,
-            uses_groups: code.uses_groups,
+            grouping: code.grouping,
             accesses: code.accesses.to_vec(),
         }
     }
@@ -114,7 +115,7 @@ impl SavedFunction {
             branch_fingerprint: self.branch_fingerprint,
             convergence: self.convergence,
             record: None,
-            uses_groups: self.uses_groups,
+            grouping: self.grouping,
             accesses: self.accesses.into(),
         })
     }

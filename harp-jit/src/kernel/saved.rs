@@ -10,6 +10,7 @@ use super::Kernel;
 use crate::builder::Param;
 use crate::emit;
 use crate::function::{FunctionCode, SavedFunction};
+use crate::groups::Grouping;
 use crate::options::MAX_STACK_BYTES;
 use crate::print::{PrintSites, SavedPrint};
 use crate::profile::{BranchCounters, BranchId};
@@ -25,7 +26,8 @@ pub(super) struct SavedKernel {
     /// The chunks of each datum.
     data: Vec<Vec<Chunk>>,
     lane_stack_bytes: u32,
-    uses_groups: bool,
+    grouping: Grouping,
+    by_rows: bool,
     group_bytes: u32,
     /// The branches that it counts, if it does.
     counted: Option<Vec<BranchId>>,
@@ -47,7 +49,8 @@ impl From<Kernel> for SavedKernel {
             entry: kernel.entry.into(),
             functions: kernel.functions.into_iter().map(SavedFunction::from).collect(),
             lane_stack_bytes: kernel.lane_stack_bytes,
-            uses_groups: kernel.uses_groups,
+            grouping: kernel.grouping,
+            by_rows: kernel.by_rows,
             group_bytes: kernel.group_bytes,
             counted: kernel.counters.map(|counters| counters.branches().to_vec()),
             reports_accesses: kernel.reports_accesses,
@@ -94,7 +97,8 @@ impl TryFrom<SavedKernel> for Kernel {
         Ok(Kernel {
             params: saved.params,
             lane_stack_bytes: stack,
-            uses_groups: saved.uses_groups,
+            grouping: saved.grouping,
+            by_rows: saved.by_rows,
             group_bytes: saved.group_bytes,
             counters,
             reports_accesses: saved.reports_accesses,

@@ -31,6 +31,7 @@ use crate::builder::KernelSource;
 use crate::compiler::Compiler;
 use crate::error::CompileError;
 use crate::function::{CompiledFunction, Linked};
+use crate::groups::Grouping;
 use crate::kernel::Kernel;
 use crate::options::CompileOptions;
 use crate::pipeline::{canonical, compile};
@@ -305,7 +306,9 @@ impl Symbols for Module {
             }
             match self.definition(name) {
                 Some(FuncOrDataId::Func(id)) => match self.functions.get(&id) {
-                    Some(function) if !function.uses_groups => todo.extend(function.references()),
+                    Some(function) if function.grouping == Grouping::Indifferent => {
+                        todo.extend(function.references());
+                    }
                     _ => return false,
                 },
                 Some(FuncOrDataId::Data(id)) => match self.data.get(&id) {

@@ -7,6 +7,7 @@ use crate::convergence;
 use crate::emit::{self, Emitted, LaneStack};
 use crate::error::CompileError;
 use crate::function::{self, CompiledFunction, Linked};
+use crate::groups::Grouping;
 use crate::lock;
 use crate::regalloc::Allocated;
 use crate::stats::CompileStats;
@@ -81,7 +82,8 @@ pub(super) fn assemble(
         name: unit.name.to_owned(),
         arch: unit.arch,
         body: emitted.body,
-        uses_groups: vcode.insts.iter().any(MInst::uses_groups),
+        grouping: Grouping::default(),
+        by_rows: false,
         symbols: vcode.symbols,
         stack: emitted.stack,
         lane_stack_bytes: u32::try_from(emitted.lane_stack_bytes).expect("emission limits stacks"),

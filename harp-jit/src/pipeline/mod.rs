@@ -21,8 +21,9 @@ use crate::builder::KernelSource;
 use crate::divergence::decide::{DivergenceReport, Shares};
 use crate::error::CompileError;
 use crate::function::CompiledFunction;
+use crate::groups::Grouping;
 use crate::if_convert::Predicated;
-use crate::options::Execution;
+use crate::options::{CompileOptions, Execution};
 use crate::precheck::{explained, precheck, verify};
 use crate::profile::{BranchCounters, Branches};
 use crate::regalloc::{self, Allocated};
@@ -39,18 +40,20 @@ mod record;
 use divergence::Managed;
 
 /// Runs the whole pipeline.
-pub(crate) fn compile(func: &Function, unit: Unit<'_>) -> Result<CompiledFunction, CompileError> {
+pub(crate) fn compile(source: &Function, unit: Unit<'_>) -> Result<CompiledFunction, CompileError> {
     let Unit { name, arch, options, .. } = unit;
     let clock = Clock::new();
-    let clif_insts = count_insts(func);
-    let reported = options.report_accesses.then(|| report_accesses(func, unit)).transpose()?;
+    let clif_insts = count_insts(source);
+    let reported = options.report_accesses.then(|| report_accesses(source, unit)).transpose()?;
     let (func, accesses) = match &reported {
         Some((func, accesses)) => (func, accesses.as_slice()),
-        None => (func, [].as_slice()),
+        None => (source, [].as_slice()),
     };
     let Selected { func, mut vcode, predicated, branches, shares } = select(func, unit, &clock)?;
 
-    share(&mut vcode, unit)?;
+    let grouping = Grouping::of(source, &vcode);
+    let by_rows = walks_by_rows(&vcode, grouping, unit);
+    share(&mut vcode, by_rows, unit)?;
     clock.begin(Stage::Allocation);
     let allocated = regalloc::allocate(&vcode, arch, options.verify)?;
     clock.begin(Stage::Emission);
@@ -69,6 +72,8 @@ pub(crate) fn compile(func: &Function, unit: Unit<'_>) -> Result<CompiledFunctio
         }),
         times: clock.times(),
         accesses: accesses.into(),
+        grouping,
+        by_rows,
         ..compiled
     };
     if options.check_code {
@@ -78,10 +83,10 @@ pub(crate) fn compile(func: &Function, unit: Unit<'_>) -> Result<CompiledFunctio
 }
 
 /// Shares registers, where the machine has such, and checks their places.
-fn share(vcode: &mut VCode, unit: Unit<'_>) -> Result<(), CompileError> {
+fn share(vcode: &mut VCode, by_rows: bool, unit: Unit<'_>) -> Result<(), CompileError> {
     emit::turn_branches(vcode);
-    if unit.options.execution == Execution::Simt {
-        sharing::share(vcode, setting(vcode, unit));
+    if shares(unit) {
+        sharing::share(vcode, setting(by_rows, unit));
         if unit.options.verify {
             sharing::check(vcode, unit.arch, unit.entry).map_err(|error| {
                 let message = format!("`{}`: {error}\n{vcode}", unit.name);
@@ -92,9 +97,24 @@ fn share(vcode: &mut VCode, unit: Unit<'_>) -> Result<(), CompileError> {
     Ok(())
 }
 
+/// Whether lanes may share registers. Where accesses are reported each lane reports its own, also if others do the same.
+fn shares(unit: Unit<'_>) -> bool {
+    let CompileOptions { execution, report_accesses, .. } = *unit.options;
+    unit.arch.has_shared() && execution == Execution::Simt && !report_accesses
+}
+
 /// What sharing depends on beside the code.
-fn setting(vcode: &VCode, unit: Unit<'_>) -> sharing::Setting {
-    let Unit { arch, entry, .. } = unit;
+fn setting(by_rows: bool, unit: Unit<'_>) -> sharing::Setting {
+    sharing::Setting { arch: unit.arch, entry: unit.entry, by_rows }
+}
+
+/// Whether launches walk by rows of the grid, because positions by rows are used: so only if work-groups mean nothing to the
+/// kernel and to all that is linked to it.
+fn walks_by_rows(vcode: &VCode, grouping: Grouping, unit: Unit<'_>) -> bool {
+    let is_asked = shares(unit) && unit.options.by_rows;
+    if unit.entry != EntryKind::Kernel || !is_asked || grouping != Grouping::Indifferent {
+        return false;
+    }
     // What it refers to is linked to it, whether it is called or not, and launches go by all that is linked.
     let is_free = |name: &str| {
         unit.library.is_some_and(|library| library.is_free_of_groups(name))
@@ -106,24 +126,21 @@ fn setting(vcode: &VCode, unit: Unit<'_>) -> sharing::Setting {
         };
         matches!(callee, Callee::Register { .. })
     };
-    let may_use_groups = entry == EntryKind::Kernel
-        && arch.has_shared()
-        && (unit.kernel.is_some_and(KernelSource::uses_groups)
-            || vcode.insts.iter().any(calls_any)
-            || !vcode.references().all(is_free));
-    sharing::Setting { arch, entry, may_use_groups }
+    !unit.kernel.is_some_and(KernelSource::uses_groups)
+        && !vcode.insts.iter().any(calls_any)
+        && vcode.references().all(is_free)
 }
 
 /// Reports how divergence would be managed in a function, what the alternatives cost, and which values would be shared.
-pub(crate) fn explain(func: &Function, unit: Unit<'_>) -> Result<DivergenceReport, CompileError> {
+pub(crate) fn explain(source: &Function, unit: Unit<'_>) -> Result<DivergenceReport, CompileError> {
     let clock = Clock::new();
-    let func = legal(func, unit, &clock)?;
-    let shares = unit.arch.has_shared() && unit.options.execution == Execution::Simt;
-    let code = shares.then(|| select_legal(func.clone(), unit, &clock)).transpose()?;
+    let func = legal(source, unit, &clock)?;
+    let code = shares(unit).then(|| select_legal(func.clone(), unit, &clock)).transpose()?;
     let mut report = divergence::explain(func, unit)?;
     if let Some(Selected { mut vcode, .. }) = code {
-        share(&mut vcode, unit)?;
-        report.values = sharing::explain(&vcode, setting(&vcode, unit), unit.sources);
+        let by_rows = walks_by_rows(&vcode, Grouping::of(source, &vcode), unit);
+        share(&mut vcode, by_rows, unit)?;
+        report.values = sharing::explain(&vcode, setting(by_rows, unit), unit.sources);
     }
     Ok(report)
 }

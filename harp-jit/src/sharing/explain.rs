@@ -13,7 +13,7 @@ use super::entry::Arrivals;
 use super::nesting::Nesting;
 use super::rewrite::Loads;
 use super::uniform::Uniform;
-use super::{Context, Setting, candidates, liveness};
+use super::{Setting, candidates, liveness};
 use crate::source::{SourceMap, SourcePlace};
 use crate::vcode::{BlockId, MInst, Reg, SharedReg, VCode};
 
@@ -64,11 +64,10 @@ struct Code<'a> {
 /// registers.
 pub(crate) fn explain(vcode: &VCode, setting: Setting, sources: &SourceMap) -> Vec<ValueReport> {
     let Setting { arch, entry, .. } = setting;
-    let context = Context::new(vcode, setting);
     let Some(palette) = Palette::new(arch, entry) else { return Vec::new() };
     let nesting = Nesting::compute(vcode);
     let known = nesting.as_ref().map(|nesting| {
-        let uniform = Uniform::compute(vcode, nesting, context);
+        let uniform = Uniform::compute(vcode, nesting, setting);
         let arrivals = Arrivals::new(vcode, arch, entry, None);
         let loads = Loads::default();
         let chosen = candidates::choose(vcode, nesting, &uniform, &palette, &arrivals, &loads);

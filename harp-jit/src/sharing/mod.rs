@@ -27,8 +27,8 @@
 //! unless they are executed once. So a load whose result is used as uniform is always executed so, if need be through a
 //! register that is kept free for that.
 //!
-//! Positions in the grid follow each other from lane to lane in kernels that do not know of groups: launches on machines with
-//! shared registers walk by rows of the grid then, whatever groups they have.
+//! Positions in the grid follow each other from lane to lane where launches walk by rows of the grid: for kernels to which
+//! work-groups mean nothing.
 //!
 //! Functions change only the lower half of the shared registers, so that kernels keep values in the upper half over calls.
 //! Arguments and results are in the lanes' own.
@@ -37,7 +37,7 @@ use harp_isa::ArchId;
 use hashbrown::HashSet;
 
 use crate::abi::EntryKind;
-use crate::vcode::{MInst, Reg, VCode};
+use crate::vcode::{Reg, VCode};
 
 mod candidates;
 mod check;
@@ -68,8 +68,9 @@ const ROW_TRIALS: usize = 4;
 pub(crate) struct Setting {
     pub(crate) arch: ArchId,
     pub(crate) entry: EntryKind,
-    /// Whether launches may give a kernel its positions by work-groups, for another reason than what its instructions do.
-    pub(crate) may_use_groups: bool,
+    /// Whether the lanes of a warp have positions in the grid that follow each other in the first dimension, and the
+    /// same in the others.
+    pub(crate) by_rows: bool,
 }
 
 /// Gives registers of the function a place among the shared registers of its machine, if that has any.
@@ -77,9 +78,8 @@ pub(crate) fn share(vcode: &mut VCode, setting: Setting) {
     let Setting { arch, entry, .. } = setting;
     let Some(palette) = Palette::new(arch, entry) else { return };
     let Some(nesting) = Nesting::compute(vcode) else { return };
-    let context = Context::new(vcode, setting);
-    let uniform = Uniform::compute(vcode, &nesting, context);
-    let facts = rows::Facts { nesting: &nesting, uniform: &uniform, context };
+    let uniform = Uniform::compute(vcode, &nesting, setting);
+    let facts = rows::Facts { nesting: &nesting, uniform: &uniform, setting };
     let mut left_out = HashSet::new();
     for _ in 0..ROW_TRIALS {
         let mut tried = vcode.clone();
@@ -89,7 +89,7 @@ pub(crate) fn share(vcode: &mut VCode, setting: Setting) {
         }
         let arrivals = Arrivals::new(&tried, arch, entry, made.position);
         let uses = Uses { arrivals: &arrivals, relied_on: &made.relied_on };
-        place(&mut tried, &nesting, context, &palette, uses);
+        place(&mut tried, &nesting, setting, &palette, uses);
         let lost = made.lost(&tried);
         if lost.is_empty() {
             arrivals.settle(&mut tried, arch, &nesting);
@@ -100,25 +100,8 @@ pub(crate) fn share(vcode: &mut VCode, setting: Setting) {
     }
     let arrivals = Arrivals::new(vcode, arch, entry, None);
     let uses = Uses { arrivals: &arrivals, relied_on: &HashSet::new() };
-    place(vcode, &nesting, context, &palette, uses);
+    place(vcode, &nesting, setting, &palette, uses);
     arrivals.settle(vcode, arch, &nesting);
-}
-
-/// What is known of the code as a whole.
-#[derive(Clone, Copy, Debug)]
-struct Context {
-    arch: ArchId,
-    entry: EntryKind,
-    /// Whether the lanes of a warp have positions in the grid that follow each other in the first dimension, and the
-    /// same in the others: a launch sees to that for kernels that do not know of groups.
-    by_rows: bool,
-}
-
-impl Context {
-    fn new(vcode: &VCode, Setting { arch, entry, may_use_groups }: Setting) -> Context {
-        let knows_groups = may_use_groups || vcode.insts.iter().any(MInst::uses_groups);
-        Context { arch, entry, by_rows: entry == EntryKind::Kernel && !knows_groups }
-    }
 }
 
 /// What is known of single registers.
@@ -136,13 +119,13 @@ struct Uses<'a> {
 fn place(
     vcode: &mut VCode,
     nesting: &Nesting,
-    context: Context,
+    setting: Setting,
     palette: &Palette,
     Uses { arrivals, relied_on }: Uses<'_>,
 ) {
     let mut loads = rewrite::Loads::default();
     for kept_free in [None, None, palette.spare()] {
-        let uniform = Uniform::compute(vcode, nesting, context);
+        let uniform = Uniform::compute(vcode, nesting, setting);
         let candidates = candidates::choose(vcode, nesting, &uniform, palette, arrivals, &loads);
         let live = liveness::Live::compute(vcode, nesting, &candidates);
         let wishes = colour::Wishes { arrivals, first: &loads.loaded, kept_free };

@@ -13,7 +13,7 @@ use harp_isa::{ArchId, Opcode, OpcodeFlags, RegClass};
 use hashbrown::{HashMap, HashSet};
 use smallvec::smallvec;
 
-use super::Context;
+use super::Setting;
 use super::candidates::shared_result;
 use super::colour::depths;
 use super::nesting::Nesting;
@@ -26,14 +26,14 @@ use crate::vcode::{BlockId, MInst, MOperand, Reg, VCode};
 pub(super) struct Facts<'a> {
     pub(super) nesting: &'a Nesting,
     pub(super) uniform: &'a Uniform,
-    pub(super) context: Context,
+    pub(super) setting: Setting,
 }
 
 impl Facts<'_> {
     /// Whether all lanes that entered execute the block, lane 0 first: no split is open, and lanes that do not enter a
     /// kernel are the last ones.
     fn is_whole(&self, block: BlockId) -> bool {
-        self.context.entry == EntryKind::Kernel && self.nesting.is_outside(block)
+        self.setting.entry == EntryKind::Kernel && self.nesting.is_outside(block)
     }
 }
 
@@ -170,7 +170,7 @@ impl<'a> Strides<'a> {
     /// The register in which an instruction gets numbers that follow each other from lane to lane.
     fn begins(&self, inst: &MInst) -> Option<(Reg, i64)> {
         match inst {
-            MInst::Args { defs } if self.facts.context.by_rows => {
+            MInst::Args { defs } if self.facts.setting.by_rows => {
                 let x = defs.iter().find(|(_, place)| *place == KernelEntry::GLOBAL_ID_X);
                 x.map(|&(reg, _)| (reg, 1))
             }
@@ -340,7 +340,7 @@ fn insert(vcode: &mut VCode, strides: &Strides<'_>, plan: &Plan) -> Starts {
     let mut old = old.into_iter().zip(std::mem::take(&mut vcode.srclocs));
     for index in 0..vcode.blocks.len() {
         let is_whole = strides.facts.is_whole(BlockId::new(index));
-        let place = Place { arch: strides.facts.context.arch, is_whole };
+        let place = Place { arch: strides.facts.setting.arch, is_whole };
         let first = vcode.insts.len();
         let count = vcode.blocks[index].insts.len();
         for (inst, srcloc) in old.by_ref().take(count) {

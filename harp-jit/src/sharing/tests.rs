@@ -138,8 +138,9 @@ const MACHINES: [&str; 3] = ["4w24/12/32/16+x+s8/4", "4w16/16/8/4+s3/2", "4b32/3
 
 /// Kernels with calls call what nothing is known of.
 fn setting(source: &KernelSource, vcode: &VCode) -> Setting {
-    let may_use_groups = vcode.insts.iter().any(|inst| matches!(inst, MInst::Call { .. }));
-    Setting { arch: source.arch(), entry: EntryKind::Kernel, may_use_groups }
+    let may_use_groups = |inst: &MInst| matches!(inst, MInst::Call { .. }) || inst.uses_groups();
+    let by_rows = !vcode.insts.iter().any(may_use_groups);
+    Setting { arch: source.arch(), entry: EntryKind::Kernel, by_rows }
 }
 
 /// What is broken.

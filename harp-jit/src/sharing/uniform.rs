@@ -3,7 +3,7 @@
 use harp_isa::abi::LaneField;
 use harp_isa::{Gpr, Opcode, OpcodeFlags};
 
-use super::Context;
+use super::Setting;
 use super::nesting::Nesting;
 use crate::abi::EntryKind;
 use crate::vcode::{BlockId, MInst, MOperand, Reg, VCode};
@@ -18,7 +18,7 @@ pub(super) struct Uniform {
 
 impl Uniform {
     /// The largest solution: a register is uniform unless something shows otherwise.
-    pub(super) fn compute(vcode: &VCode, nesting: &Nesting, context: Context) -> Uniform {
+    pub(super) fn compute(vcode: &VCode, nesting: &Nesting, setting: Setting) -> Uniform {
         let mut blocks = vec![None; vcode.num_regs];
         for (id, block) in vcode.blocks() {
             let mut define = |reg: Reg| blocks[reg.index()] = Some(id);
@@ -32,7 +32,7 @@ impl Uniform {
             }
         }
         let mut uniform = Uniform { blocks, uniform: vec![true; vcode.num_regs] };
-        while uniform.round(vcode, nesting, context) {}
+        while uniform.round(vcode, nesting, setting) {}
         uniform
     }
 
@@ -76,7 +76,7 @@ impl Uniform {
     }
 
     /// Applies all rules once; whether something turned out not to be uniform.
-    fn round(&mut self, vcode: &VCode, nesting: &Nesting, context: Context) -> bool {
+    fn round(&mut self, vcode: &VCode, nesting: &Nesting, setting: Setting) -> bool {
         let mut changed = false;
         for (id, block) in vcode.blocks() {
             let known = nesting.is_known(id);
@@ -90,7 +90,7 @@ impl Uniform {
                     if access.is_def() {
                         let promised = vcode.promises.uniform.contains(&reg);
                         let same =
-                            promised || self.is_result(vcode, inst, reg, id, nesting, context);
+                            promised || self.is_result(vcode, inst, reg, id, nesting, setting);
                         changed |= self.lower(reg, known && same);
                     }
                 });
@@ -128,7 +128,7 @@ impl Uniform {
         reg: Reg,
         block: BlockId,
         nesting: &Nesting,
-        context: Context,
+        setting: Setting,
     ) -> bool {
         match inst {
             MInst::Op { opcode, guard, operands } => match guard {
@@ -137,13 +137,13 @@ impl Uniform {
                 Some(_) => false,
             },
             MInst::Args { defs } => defs.iter().any(|&(def, place)| {
-                let of_kernel = context.entry == EntryKind::Kernel && place == Gpr::new(0);
+                let of_kernel = setting.entry == EntryKind::Kernel && place == Gpr::new(0);
                 let arrives = vcode.shared.contains_key(&def);
                 let is_promised = vcode.promises.own.arguments.contains(&place);
                 def == reg && (of_kernel || arrives || is_promised)
             }),
             MInst::LaneWord { field: LaneField::GlobalIdY | LaneField::GlobalIdZ, .. } => {
-                context.by_rows
+                setting.by_rows
             }
             MInst::LaneWord { field, .. } => is_of_warp(*field),
             MInst::Const { .. }

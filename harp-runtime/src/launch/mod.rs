@@ -120,7 +120,7 @@ impl Device {
     pub fn image(&self, kernel: &Kernel) -> Result<Image, LaunchError> {
         let parts = KernelParts::new(kernel, &|_, _| None);
         self.check_machine(parts)?;
-        let walk = plan::walk(self.arch(), parts.uses_groups, parts.uses_groups);
+        let walk = plan::walk(parts, parts.uses_groups);
         Ok(self.linked(&mut self.bottom().images, parts, walk)?.image().clone())
     }
 
@@ -141,7 +141,7 @@ impl Device {
         if kernel.uses_groups && config.group.is_none() {
             return Err(LaunchError::NoGroups { kernel: kernel.name.to_owned() });
         }
-        let walk = plan::walk(self.arch(), kernel.uses_groups, config.group.is_some());
+        let walk = plan::walk(kernel, config.group.is_some());
         let plan = Plan::new(config, self.arch(), self.config().cores, walk)?;
         if checks.is_some()
             && plan.is_some()

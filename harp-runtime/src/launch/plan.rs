@@ -7,6 +7,7 @@ use crate::checks::GroupPlaces;
 use crate::config::LaunchConfig;
 use crate::error::LaunchError;
 use crate::heap::ALIGNMENT;
+use crate::kernel::KernelParts;
 use crate::library::{Descriptor, Walk};
 
 /// The numbers that the runtime library needs about a grid, and the memory that lanes and work-groups
@@ -67,12 +68,11 @@ pub(super) struct GroupSpace {
     pub(super) bytes: u64,
 }
 
-/// The walk for a kernel that uses groups or does not, in a launch that has them or has not. On machines with shared
-/// registers, kernels that do not know of groups run by rows, whatever the launch has.
-pub(super) fn walk(arch: ArchId, uses_groups: bool, has_groups: bool) -> Walk {
-    match has_groups && (uses_groups || !arch.has_shared()) {
+/// The walk of a kernel's launches that have groups or have not. If groups make no difference to it, they are ignored.
+pub(super) fn walk(kernel: KernelParts<'_>, has_groups: bool) -> Walk {
+    match has_groups && kernel.sees_groups {
         true => Walk::Groups,
-        false if arch.has_shared() => Walk::Rows,
+        false if kernel.by_rows => Walk::Rows,
         false => Walk::Chunks,
     }
 }
@@ -273,7 +273,8 @@ mod tests {
         arch: ArchId,
         cores: u16,
     ) -> Result<Option<Plan>, LaunchError> {
-        Plan::new(config, arch, cores, walk(arch, true, config.group.is_some()))
+        let walk = if config.group.is_some() { Walk::Groups } else { Walk::Chunks };
+        Plan::new(config, arch, cores, walk)
     }
 
     fn config(grid: [u64; 3]) -> LaunchConfig {
@@ -357,7 +358,7 @@ mod tests {
         let arch = arch("4w24/8/16/16+s8");
         let by_rows = |grid| {
             let config = LaunchConfig { group: Some([2, 2, 1]), ..config(grid) };
-            Plan::new(config, arch, 1, walk(arch, false, true)).unwrap().unwrap()
+            Plan::new(config, arch, 1, Walk::Rows).unwrap().unwrap()
         };
         let figures = |plan: Plan| (plan.walk, plan.items, plan.row);
         assert_eq!(figures(by_rows([20, 3, 2])), (Walk::Rows, 32 * 6, 32));

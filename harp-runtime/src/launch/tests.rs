@@ -70,6 +70,8 @@ impl TestKernel {
             params: &self.params,
             lane_stack_bytes: STACK_BYTES,
             uses_groups: false,
+            sees_groups: true,
+            by_rows: self.object.arch.has_shared(),
             group_bytes: 0,
             origin_of,
         }

@@ -5,7 +5,8 @@ use harp_runtime::jit::ir::AtomicRmwOp;
 use harp_runtime::prelude::*;
 use harp_runtime::{Checks, Element, Finding, FindingKind, Findings, Queue, QueueError, Target};
 
-const MACHINES: [&str; 5] = ["harp32", "harp64", "4w32/16/32/16+x", "4b16/16/16/8+x", "4w8/2/8/4"];
+const MACHINES: [&str; 6] =
+    ["harp32", "harp64", "4w32/16/32/16+x", "4b16/16/16/8+x", "4w8/2/8/4", "4w24/12/32/16+x+s8/4"];
 const WITH_X: [&str; 3] = ["4w32/16/32/16+x", "4b16/16/16/8+x", "8w32/32/8/8+x"];
 
 fn options(divergence: DivergenceStrategy) -> CompileOptions {

@@ -8,7 +8,7 @@ use cranelift_codegen::ir::{Value, types};
 use harp_isa::{Sharing, disassemble};
 use harp_jit::{
     ArchId, BufferParam, CompileOptions, DivergenceStrategy, Kernel, KernelBuilder, KernelSource,
-    Variable,
+    Reduction, Variable,
 };
 use harp_runtime::{Arg, Device, DeviceConfig, LaunchConfig};
 
@@ -144,7 +144,7 @@ impl Generator {
     }
 }
 
-fn kernel(seed: u64, arch: ArchId) -> Kernel {
+fn kernel(seed: u64, arch: ArchId, by_rows: bool) -> Kernel {
     let mut source = KernelSource::new("rows", arch);
     let mut b = KernelBuilder::new(&mut source);
     let (from, to) = (b.buffer::<i32>("from"), b.buffer::<i32>("to"));
@@ -169,7 +169,7 @@ fn kernel(seed: u64, arch: ArchId) -> Kernel {
     b.finalize().unwrap();
     let strategies = [DivergenceStrategy::SplitJoin, DivergenceStrategy::Adaptive];
     let divergence = strategies[(seed % 2) as usize];
-    let options = CompileOptions { verify: true, divergence, ..CompileOptions::default() };
+    let options = CompileOptions { verify: true, divergence, by_rows, ..CompileOptions::default() };
     source.compile(&options).unwrap()
 }
 
@@ -201,10 +201,13 @@ fn random_rows_are_what_lanes_would_access() {
     for seed in 0..CASES {
         let grid = [[64, 2], [37, 3], [5, 9], [130, 1]][(seed / 2 % 4) as usize];
         let numbers = [seed as usize % LIMIT, (seed as usize + 3) % LIMIT];
-        let expected = run(&plain, &kernel(seed, plain.arch()), grid, numbers);
+        let expected = run(&plain, &kernel(seed, plain.arch(), true), grid, numbers);
         for device in &shared {
             let arch = device.arch();
-            let kernel = kernel(seed, arch);
+            let others = kernel(seed, arch, false);
+            assert!(!others.is_by_rows());
+            assert_eq!(run(device, &others, grid, numbers), expected, "seed {seed} on {arch}");
+            let kernel = kernel(seed, arch, true);
             let code = disassemble(kernel.code(), 0, arch).filter_map(|(_, inst)| inst.ok());
             let found = code.filter(|inst| inst.op.sharing(arch) == Sharing::Row).count();
             rows += found;
@@ -214,4 +217,35 @@ fn random_rows_are_what_lanes_would_access() {
         }
     }
     assert!(rows > 1000 && with_rows > 400, "{rows} {with_rows}");
+}
+
+/// The lanes of a warp are of one group, also where a kernel asks nothing of groups but adds up what the lanes have.
+#[test]
+fn lanes_that_talk_are_of_one_group() {
+    const ITEMS: usize = 23;
+    const GROUP: usize = 5;
+    for id in SHARED.into_iter().chain([PLAIN]) {
+        let device = Device::new(DeviceConfig::new(id.parse().unwrap())).unwrap();
+        let mut source = KernelSource::new("sums", device.arch());
+        let mut b = KernelBuilder::new(&mut source);
+        let (data, i) = (b.buffer::<i32>("data"), b.global_id(0));
+        let value = b.load(data, i);
+        let sum = b.reduce(Reduction::Iadd, value);
+        b.store(data, i, sum);
+        b.return_();
+        b.finalize().unwrap();
+        let kernel = source.compile(&CompileOptions::default()).unwrap();
+        assert!(kernel.sees_groups() && !kernel.uses_groups() && !kernel.is_by_rows());
+        let data = device.buffer_from_slice(&[1; ITEMS]).unwrap();
+        let config = LaunchConfig::grid_1d(ITEMS).with_groups_1d(GROUP);
+        device.launch(&kernel, config, &[Arg::from(&data)]).unwrap();
+        let lanes = usize::from(device.arch().lanes());
+        let together = |item: usize| {
+            let (first, own) = (item / GROUP * GROUP, item % GROUP);
+            let in_group = (ITEMS - first).min(GROUP);
+            (in_group - own / lanes * lanes).min(lanes) as i32
+        };
+        let expected: Vec<i32> = (0..ITEMS).map(together).collect();
+        assert_eq!(device.read(&data).unwrap(), expected, "on {id}");
+    }
 }

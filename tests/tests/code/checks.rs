@@ -7,7 +7,8 @@ use harp_runtime::{Checks, Device, DeviceConfig, Finding, FindingKind, LaunchErr
 use harp_tests::harpbench::peers::WORKLOADS;
 use harp_tests::harpbench::{HarpbenchError, Input, PROGRAMS, Scale};
 
-const MACHINES: [&str; 4] = ["harp32", "harp64", "4w32/16/32/16+x", "4b16/16/8/4"];
+const MACHINES: [&str; 5] =
+    ["harp32", "harp64", "4w32/16/32/16+x", "4b16/16/8/4", "4w24/12/32/16+x+s8/4"];
 
 /// A device that checks all launches.
 fn device(arch: ArchId) -> Device {
@@ -47,7 +48,7 @@ fn nothing_is_found_in_the_workloads() {
 
 #[test]
 fn nothing_is_found_in_harpbench() {
-    for arch in ["4w32/16/32/16+x", "harp32"].map(|id| id.parse().unwrap()) {
+    for arch in ["4w32/16/32/16+x", "harp32", "4w16/8/16/8+s8/4"].map(|id| id.parse().unwrap()) {
         for program in &PROGRAMS {
             for (divergence, opt_level) in [
                 (DivergenceStrategy::SplitJoin, OptLevel::None),

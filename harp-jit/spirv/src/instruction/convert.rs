@@ -232,6 +232,9 @@ impl Translator<'_, '_, '_> {
             _ => {}
         }
         let value = self.value(inst.word(0)?)?;
+        if let Some(parts) = self.cast_truths(&value, inst.ty)? {
+            return self.set(inst, parts);
+        }
         let (_, to) = self.cast_type(inst.ty)?;
         self.cast_type(value.ty)?;
         let parts = self.recast(&value.parts, to)?;
@@ -243,6 +246,31 @@ impl Translator<'_, '_, '_> {
             ));
         }
         self.set(inst, parts)
+    }
+
+    /// Truth values as the bits of integers, from the lowest; none if the value has no truth values. SPIR-V has no such cast,
+    /// but LLVM does, and its translator hands it on.
+    fn cast_truths(&mut self, value: &Val, to: Id) -> Result<Option<Parts>> {
+        let (component, truths) = self.module.types.components(value.ty)?;
+        if !matches!(self.module.types.kind(component)?, Kind::Bool) {
+            return Ok(None);
+        }
+        let (count, ty) = self.cast_type(to)?;
+        if truths as usize != count * ty.bits() as usize {
+            return Err(self.mismatch(to, value.ty, "as many bits as the result".to_owned()));
+        }
+        let bytes: Parts = value.parts.chunks_exact(8).map(|truths| self.byte(truths)).collect();
+        self.recast(&bytes, ty).map(Some)
+    }
+
+    /// Eight truth values as the bits of a byte, the first as the lowest.
+    fn byte(&mut self, truths: &[ir::Value]) -> ir::Value {
+        let mut byte = truths[0];
+        for (&truth, index) in truths.iter().zip(0..).skip(1) {
+            let bit = self.b.ins().ishl_imm_u(truth, index);
+            byte = self.b.ins().bor(byte, bit);
+        }
+        byte
     }
 
     fn cast_type(&self, ty: Id) -> Result<(usize, ir::Type)> {

@@ -193,3 +193,21 @@ fn geometry_is_accurate() {
         assert!((lengths[1] / 5e-30 - 1.0).abs() < 1e-6, "{lengths:?} on {case}");
     });
 }
+
+/// Optimized, the comparisons of an item are one vector that becomes an integer.
+#[test]
+fn truth_values_are_bits_of_an_integer() {
+    everywhere("truths", |case| {
+        let x: Vec<i32> = (0..16 * ITEMS as i32).collect();
+        let mut y = x.clone();
+        // One differs in each item but every fourth.
+        for item in (0..ITEMS).filter(|item| item % 4 != 0) {
+            y[16 * item + item * 7 % 16] += 1;
+        }
+        let (x, y) = (case.buffer(&x), case.buffer(&y));
+        let found = case.zeros::<i32>(ITEMS);
+        case.line("differ", ITEMS, &[Arg::from(&x), Arg::from(&y), Arg::from(&found)]);
+        let wanted: Vec<i32> = (0..ITEMS).map(|item| i32::from(item % 4 != 0)).collect();
+        assert_eq!(case.read(&found), wanted, "{case}");
+    });
+}

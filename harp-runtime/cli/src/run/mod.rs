@@ -125,12 +125,9 @@ impl Run {
         let kernel = self.program.one_kernel(&source, arch)?;
         let parameters = kernel.parameters()?;
         let config = self.launch.config(&kernel)?;
-        let prepared = self.launch.prepare(
-            &kernel,
-            &parameters,
-            self.code.compile_options(Execution::Simt)?,
-            arch,
-        )?;
+        let options = self.code.compile_options(Execution::Simt)?;
+        let options = CompileOptions { by_rows: config.fills_rows(arch), ..options };
+        let prepared = self.launch.prepare(&kernel, &parameters, options, arch)?;
         let Prepared { device, arrays, .. } = &prepared;
         let buffers = Buffers { device, parameters: &parameters, arrays };
         self.results.check(&buffers)?;

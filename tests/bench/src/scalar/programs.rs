@@ -145,7 +145,10 @@ fn run_module(
     let buffers: Vec<Words> =
         module.data.iter().map(|&data| Words::new(device, data)).collect::<Result<_, _>>()?;
     for step in module.launches {
-        let kernel = reader(code, step.kernel, arch, options)?;
+        let ([x, y], [group_x, group_y]) = (step.grid, step.group);
+        let config = LaunchConfig::grid_2d(x, y).with_groups([group_x, group_y, 1]);
+        let options = CompileOptions { by_rows: config.fills_rows(arch), ..options.clone() };
+        let kernel = reader(code, step.kernel, arch, &options)?;
         let args: Vec<Arg> = step
             .args
             .iter()
@@ -157,8 +160,6 @@ fn run_module(
                 Given::LocalFloats(count) => Arg::group::<f32>(count),
             })
             .collect();
-        let ([x, y], [group_x, group_y]) = (step.grid, step.group);
-        let config = LaunchConfig::grid_2d(x, y).with_groups([group_x, group_y, 1]);
         launch(device, &kernel, config, &args)?;
     }
     let mut results = Vec::new();
