@@ -98,8 +98,9 @@ impl CompiledFunction {
         self.stack.total.filter(|_| !self.stack.checks)
     }
 
-    fn unplaced(&self) -> Unplaced<'_> {
-        Unplaced { name: &self.name, body: &self.body, symbols: &self.symbols }
+    fn unplaced(&self, linked: Linked) -> Unplaced<'_> {
+        let is_shared = linked == Linked::Local;
+        Unplaced { name: &self.name, body: &self.body, symbols: &self.symbols, is_shared }
     }
 
     fn placed(&self, placed: Placed, linked: Linked) -> FunctionCode {
@@ -145,7 +146,8 @@ pub(crate) fn place(
     functions: &[(&CompiledFunction, Linked)],
     arch: ArchId,
 ) -> Result<Vec<FunctionCode>, EmitError> {
-    let unplaced: Vec<_> = functions.iter().map(|(function, _)| function.unplaced()).collect();
+    let unplaced: Vec<_> =
+        functions.iter().map(|(function, linked)| function.unplaced(*linked)).collect();
     let placed = functions.iter().zip(emit::place(&unplaced, arch)?);
     Ok(placed.map(|((function, linked), placed)| function.placed(placed, *linked)).collect())
 }

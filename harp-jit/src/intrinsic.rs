@@ -13,6 +13,7 @@ use cranelift_codegen::ir::{
 };
 use cranelift_codegen::isa::CallConv;
 use harp_isa::abi::{GroupField, LaneField};
+use smallvec::{SmallVec, smallvec};
 
 use crate::width::{Rule, Width};
 
@@ -124,6 +125,29 @@ enum Shape {
     Nothing,
 }
 
+impl Shape {
+    /// The types of the parameters and of the result, for results of type `ty` on a machine with words of type `word`.
+    fn types(self, ty: Type, word: Type) -> (SmallVec<[Type; 2]>, Option<Type>) {
+        match self {
+            Shape::Word | Shape::Value => (smallvec![], Some(ty)),
+            Shape::Same | Shape::Int | Shape::Float => (smallvec![ty], Some(ty)),
+            Shape::Vote => (smallvec![I8], Some(I8)),
+            Shape::Ballot => (smallvec![I8], Some(ty)),
+            Shape::Shuffle => (smallvec![ty, word], Some(ty)),
+            Shape::Nothing => (smallvec![], None),
+        }
+    }
+
+    /// Whether there is one of type `ty`.
+    fn is_of(self, ty: Type) -> bool {
+        match self {
+            Shape::Word | Shape::Ballot | Shape::Int => ty.is_int(),
+            Shape::Float => ty.is_float(),
+            Shape::Value | Shape::Same | Shape::Vote | Shape::Shuffle | Shape::Nothing => true,
+        }
+    }
+}
+
 /// The properties of an intrinsic.
 #[derive(Clone, Copy, Debug)]
 struct Row {
@@ -161,6 +185,10 @@ impl Row {
         Row { truth: true, ..self }
     }
 
+    fn of_name(name: &[u8]) -> Option<&'static Row> {
+        TABLE.iter().find(|row| row.name.as_bytes() == name)
+    }
+
     const fn lane(field: LaneField, name: &'static str, width: Width) -> Row {
         Row::new(Intrinsic::LaneWord(field), name, Shape::Word, Rule::Fixed(width))
     }
@@ -181,7 +209,7 @@ const OF_WARP: Rule = Rule::Fixed(Width::Warp);
 const OF_GRID: Rule = Rule::Fixed(Width::Grid);
 
 /// All intrinsics, one row each.
-const TABLE: [Row; 40] = [
+static TABLE: [Row; 40] = [
     Row::lane(LaneField::Lane, "harp_lane_id", Width::Thread),
     Row::lane(LaneField::Warp, "harp_warp_id", Width::Warp),
     Row::lane(LaneField::Core, "harp_core_id", Width::Group),
@@ -264,7 +292,7 @@ impl Intrinsic {
 
     /// The intrinsic with this name.
     pub(crate) fn from_name(name: &[u8]) -> Option<Intrinsic> {
-        TABLE.iter().find(|row| row.name.as_bytes() == name).map(|row| row.intrinsic)
+        Row::of_name(name).map(|row| row.intrinsic)
     }
 
     /// The name of the called function.
@@ -305,11 +333,7 @@ impl Intrinsic {
 
     /// Whether there is one of type `ty`, as a result or what is shuffled, for some integer as the word.
     pub(crate) fn is_of(self, ty: Type) -> bool {
-        match self.row().shape {
-            Shape::Word | Shape::Ballot | Shape::Int => ty.is_int(),
-            Shape::Float => ty.is_float(),
-            Shape::Value | Shape::Same | Shape::Vote | Shape::Shuffle | Shape::Nothing => true,
-        }
+        self.row().shape.is_of(ty)
     }
 
     /// Whether it gives the number of the lane, or a position of its work-item.
@@ -320,16 +344,9 @@ impl Intrinsic {
     /// The signature for results of type `ty` on a machine with words of type `word`. Of ids and the like
     /// the type is the machine's word; votes are about truth values, of type `i8`, whatever `ty` is.
     fn signature(self, ty: Type, word: Type) -> Signature {
-        let (params, result): (&[Type], _) = match self.row().shape {
-            Shape::Word | Shape::Value => (&[], Some(ty)),
-            Shape::Same | Shape::Int | Shape::Float => (&[ty], Some(ty)),
-            Shape::Vote => (&[I8], Some(I8)),
-            Shape::Ballot => (&[I8], Some(ty)),
-            Shape::Shuffle => (&[ty, word], Some(ty)),
-            Shape::Nothing => (&[], None),
-        };
+        let (params, result) = self.row().shape.types(ty, word);
         let mut signature = Signature::new(CallConv::Fast);
-        signature.params.extend(params.iter().copied().map(AbiParam::new));
+        signature.params.extend(params.into_iter().map(AbiParam::new));
         signature.returns.extend(result.map(AbiParam::new));
         signature
     }
@@ -359,14 +376,15 @@ impl Intrinsic {
         let InstructionData::Call { func_ref, .. } = func.dfg.insts[inst] else { return None };
         let callee = &func.dfg.ext_funcs[func_ref];
         let ExternalName::TestCase(name) = &callee.name else { return None };
-        let intrinsic = Intrinsic::from_name(name.raw())?;
+        let row = Row::of_name(name.raw())?;
         let given = &func.dfg.signatures[callee.signature];
         let ty = given.returns.first().map_or(INVALID, |result| result.value_type);
         let word = given.params.last().map_or(INVALID, |param| param.value_type);
-        let wanted = intrinsic.signature(ty, word);
-        let is_word = intrinsic.row().shape != Shape::Shuffle || word.is_int();
-        let agree = given.params == wanted.params && given.returns == wanted.returns;
-        (agree && is_word && intrinsic.is_of(ty)).then_some(intrinsic)
+        let (params, result) = row.shape.types(ty, word);
+        let is_word = row.shape != Shape::Shuffle || word.is_int();
+        let agree = given.params.iter().copied().eq(params.into_iter().map(AbiParam::new))
+            && given.returns.iter().copied().eq(result.map(AbiParam::new));
+        (agree && is_word && row.shape.is_of(ty)).then_some(row.intrinsic)
     }
 
     /// The intrinsic whose name `inst` calls with parameters and results that it does not have.

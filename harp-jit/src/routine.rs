@@ -27,12 +27,16 @@ pub(crate) struct Routine {
 
 /// All routines with the linker's names, which users cannot define. Divisions give the remainder, too, and
 /// their callers have checked that they do not trap.
-const TABLE: [(Opcode, Type, &str); 9] = [
+const TABLE: [(Opcode, Type, &str); 13] = [
     (Opcode::Fadd, F64, "runtime.f64.add"),
     (Opcode::Fmul, F64, "runtime.f64.mul"),
     (Opcode::Fdiv, F64, "runtime.f64.div"),
     (Opcode::Sqrt, F64, "runtime.f64.sqrt"),
     (Opcode::Fma, F64, "runtime.f64.fma"),
+    (Opcode::Fadd, F32, "runtime.f32.add"),
+    (Opcode::Fsub, F32, "runtime.f32.sub"),
+    (Opcode::Fmul, F32, "runtime.f32.mul"),
+    (Opcode::Fdiv, F32, "runtime.f32.div"),
     (Opcode::Sqrt, F32, "runtime.f32.sqrt"),
     (Opcode::Fma, F32, "runtime.f32.fma"),
     (Opcode::Udiv, I64, "runtime.i64.udivrem"),
@@ -104,6 +108,7 @@ impl Routine {
         let mut at = FuncCursor::new(&mut func).at_bottom(block);
         let results = match (self.opcode, params.as_slice()) {
             (Opcode::Fadd, &[x, y]) => vec![at.ins().fadd(x, y)],
+            (Opcode::Fsub, &[x, y]) => vec![at.ins().fsub(x, y)],
             (Opcode::Fmul, &[x, y]) => vec![at.ins().fmul(x, y)],
             (Opcode::Fdiv, &[x, y]) => vec![at.ins().fdiv(x, y)],
             (Opcode::Udiv, &[x, y]) => vec![at.ins().udiv(x, y), at.ins().urem(x, y)],

@@ -2,7 +2,7 @@
 //! little-endian words.
 
 use crate::arch::ArchId;
-use crate::encoding::{DecodeError, decoded_guard, decoded_operand, tables};
+use crate::encoding::{DecodeError, MAX_OPERANDS, decoded_guard, decoded_operand, tables};
 use crate::instruction::Instruction;
 use crate::opcode::Space;
 use crate::operand::Operand;
@@ -29,20 +29,27 @@ pub(super) fn size(opcode: Opcode, arch: ArchId) -> usize {
     immediate_offset(opcode) + immediates * usize::from(arch.word().bytes())
 }
 
-/// Appends an instruction that has been checked.
-pub(super) fn encode(instruction: &Instruction, arch: ArchId, out: &mut Vec<u8>) {
+/// Appends an instruction with these operands, which have been checked.
+pub(super) fn encode(
+    instruction: &Instruction,
+    operands: &[Operand],
+    arch: ArchId,
+    out: &mut Vec<u8>,
+) {
     out.push(instruction.guard.map_or(NOT_PREDICATED, Pred::index));
     out.push(match instruction.op.opcode().space() {
         Space::Base(number) => number,
         Space::Extension(funct) => FIRST_EXTENSION + funct,
     });
-    instruction.op.for_each_operand(|operand| match operand {
-        Operand::Gpr(reg) => out.push(reg.index()),
-        Operand::Pred(reg) => out.push(reg.index()),
-        Operand::Imm(imm) => {
-            out.extend_from_slice(&imm.to_le_bytes()[..arch.word().bytes().into()]);
+    for operand in operands {
+        match *operand {
+            Operand::Gpr(reg) => out.push(reg.index()),
+            Operand::Pred(reg) => out.push(reg.index()),
+            Operand::Imm(imm) => {
+                out.extend_from_slice(&imm.to_le_bytes()[..arch.word().bytes().into()]);
+            }
         }
-    });
+    }
 }
 
 pub(super) fn decode(bytes: &[u8], arch: ArchId) -> Result<(Instruction, usize), DecodeError> {
@@ -61,7 +68,7 @@ pub(super) fn decode(bytes: &[u8], arch: ArchId) -> Result<(Instruction, usize),
     }
     let guard =
         (guard != NOT_PREDICATED).then(|| decoded_guard(opcode, guard, arch)).transpose()?;
-    let mut operands = [Operand::Imm(0); 3];
+    let mut operands = [Operand::Imm(0); MAX_OPERANDS];
     let descriptions = opcode.operands();
     let mut rest = rest.iter();
     for (operand, description) in operands.iter_mut().zip(descriptions) {

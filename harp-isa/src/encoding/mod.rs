@@ -15,6 +15,9 @@ mod byte;
 mod tables;
 mod word;
 
+/// The most operands of any instruction.
+const MAX_OPERANDS: usize = 3;
+
 /// The longest encoding of any instruction on any machine, in bytes.
 pub const MAX_ENCODED_BYTES: usize = byte::MAX_BYTES;
 
@@ -112,10 +115,17 @@ pub fn encode(
     arch: ArchId,
     out: &mut Vec<u8>,
 ) -> Result<(), EncodeError> {
-    check(instruction, arch)?;
+    let mut operands = [Operand::Imm(0); MAX_OPERANDS];
+    let mut count = 0;
+    instruction.op.for_each_operand(|operand| {
+        operands[count] = operand;
+        count += 1;
+    });
+    let operands = &operands[..count];
+    check(instruction, operands, arch)?;
     match arch.encoding() {
-        Encoding::Word => word::encode(instruction, arch, out),
-        Encoding::Byte => byte::encode(instruction, arch, out),
+        Encoding::Word => word::encode(instruction, operands, arch, out),
+        Encoding::Byte => byte::encode(instruction, operands, arch, out),
     }
     Ok(())
 }
@@ -214,7 +224,8 @@ fn register_limit(class: RegClass, arch: ArchId) -> u8 {
     }
 }
 
-fn check(instruction: &Instruction, arch: ArchId) -> Result<(), EncodeError> {
+/// Checks an instruction with these operands.
+fn check(instruction: &Instruction, operands: &[Operand], arch: ArchId) -> Result<(), EncodeError> {
     let opcode = instruction.op.opcode();
     if !exists(opcode, arch) {
         return Err(EncodeError::Missing { opcode, arch });
@@ -227,25 +238,22 @@ fn check(instruction: &Instruction, arch: ArchId) -> Result<(), EncodeError> {
             Err(EncodeError::Register { opcode, class, given, limit, arch })
         }
     };
-    let mut result = instruction.guard.map_or(Ok(()), |p| register(RegClass::Pred, p.index()));
-    instruction.op.for_each_operand(|operand| {
-        if result.is_err() {
-            return;
-        }
-        result = match operand {
-            Operand::Gpr(reg) => register(RegClass::Gpr, reg.index()),
-            Operand::Pred(reg) => register(RegClass::Pred, reg.index()),
+    if let Some(guard) = instruction.guard {
+        register(RegClass::Pred, guard.index())?;
+    }
+    for operand in operands {
+        match *operand {
+            Operand::Gpr(reg) => register(RegClass::Gpr, reg.index())?,
+            Operand::Pred(reg) => register(RegClass::Pred, reg.index())?,
             Operand::Imm(given) => {
                 let limits = Layout::new(arch).immediate_range(opcode);
-                if limits.contains(&given) {
-                    Ok(())
-                } else {
-                    Err(EncodeError::Immediate { opcode, given, limits, arch })
+                if !limits.contains(&given) {
+                    return Err(EncodeError::Immediate { opcode, given, limits, arch });
                 }
             }
-        };
-    });
-    result
+        }
+    }
+    Ok(())
 }
 
 /// The operand that a decoded field denotes.

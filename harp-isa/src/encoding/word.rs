@@ -5,7 +5,7 @@
 use fields::{Reader, Writer};
 
 use crate::arch::ArchId;
-use crate::encoding::{DecodeError, decoded_guard, decoded_operand, tables};
+use crate::encoding::{DecodeError, MAX_OPERANDS, decoded_guard, decoded_operand, tables};
 use crate::instruction::Instruction;
 use crate::opcode::Space;
 use crate::operand::Operand;
@@ -31,8 +31,13 @@ pub(super) fn immediate_bits(opcode: Opcode, arch: ArchId) -> u8 {
     arch.word().bits() - before - funct_bits(opcode)
 }
 
-/// Appends an instruction that has been checked.
-pub(super) fn encode(instruction: &Instruction, arch: ArchId, out: &mut Vec<u8>) {
+/// Appends an instruction with these operands, which have been checked.
+pub(super) fn encode(
+    instruction: &Instruction,
+    operands: &[Operand],
+    arch: ArchId,
+    out: &mut Vec<u8>,
+) {
     let opcode = instruction.op.opcode();
     let mut word = Writer::new(arch.word().bits());
     word.put(1, instruction.guard.is_some().into());
@@ -42,11 +47,13 @@ pub(super) fn encode(instruction: &Instruction, arch: ArchId, out: &mut Vec<u8>)
         Space::Extension(funct) => (ESCAPE, Some(funct)),
     };
     word.put(OPCODE_BITS, number.into());
-    instruction.op.for_each_operand(|operand| match operand {
-        Operand::Gpr(reg) => word.put(arch.gpr_bits(), reg.index().into()),
-        Operand::Pred(reg) => word.put(arch.gpr_bits(), reg.index().into()),
-        Operand::Imm(imm) => word.put(immediate_bits(opcode, arch), imm.cast_unsigned()),
-    });
+    for operand in operands {
+        match *operand {
+            Operand::Gpr(reg) => word.put(arch.gpr_bits(), reg.index().into()),
+            Operand::Pred(reg) => word.put(arch.gpr_bits(), reg.index().into()),
+            Operand::Imm(imm) => word.put(immediate_bits(opcode, arch), imm.cast_unsigned()),
+        }
+    }
     if let Some(funct) = funct {
         word.put_last(OPCODE_BITS, funct.into());
     }
@@ -69,7 +76,7 @@ pub(super) fn decode(bytes: &[u8], arch: ArchId) -> Result<(Instruction, usize),
     };
     let opcode = tables::lookup(space, arch)?;
     let guard = predicated.then(|| decoded_guard(opcode, guard, arch)).transpose()?;
-    let mut operands = [Operand::Imm(0); 3];
+    let mut operands = [Operand::Imm(0); MAX_OPERANDS];
     let descriptions = opcode.operands();
     for (operand, description) in operands.iter_mut().zip(descriptions) {
         let field = if description.kind.is_immediate() {

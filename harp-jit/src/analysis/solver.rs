@@ -69,6 +69,7 @@ impl<'a> Solver<'a> {
             any_left: false,
             region_work: 0,
         };
+        solver.values.resize(func.dfg.num_values());
         solver.function_params(known.params);
         for block in flow.blocks() {
             if solver.irreducible && Some(block) != func.layout.entry_block() {

@@ -13,6 +13,7 @@
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::dominator_tree::DominatorTree;
+use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I32;
@@ -36,17 +37,33 @@ const MAX_DISPATCHED: usize = 100_000;
 ///
 /// If edges would pass more than [`MAX_DISPATCHED`] arguments to the dispatch blocks.
 pub(crate) fn canonicalize(func: &mut Function, steering: &mut Steering) -> Result<(), TooMany> {
-    let mut dispatched = 0;
     let mut cfg = ControlFlowGraph::with_function(func);
-    let dominators = DominatorTree::with_function(func, &cfg);
-    let mut todo = vec![dominators.cfg_postorder().to_vec()];
-    while let Some(blocks) = todo.pop() {
-        for cycle in cycles(func, &blocks) {
-            todo.push(without_header(func, &mut cfg, cycle, steering, &mut dispatched)?);
+    let mut dominators = DominatorTree::with_function(func, &cfg);
+    if !every_cycle_has_a_header(&cfg, &dominators) {
+        let mut dispatched = 0;
+        let mut todo = vec![dominators.cfg_postorder().to_vec()];
+        while let Some(blocks) = todo.pop() {
+            for cycle in cycles(func, &blocks) {
+                todo.push(without_header(func, &mut cfg, cycle, steering, &mut dispatched)?);
+            }
         }
+        cfg.compute(func);
+        dominators.compute(func, &cfg);
     }
-    one_latch_each(func);
+    one_latch_each(func, &cfg, &dominators);
     Ok(())
+}
+
+/// Whether each cycle is entered in one block, which dominates it, and no unreachable block leads to others.
+fn every_cycle_has_a_header(cfg: &ControlFlowGraph, dominators: &DominatorTree) -> bool {
+    let mut seen = EntitySet::new();
+    dominators.cfg_postorder().iter().rev().all(|&block| {
+        seen.insert(block);
+        cfg.pred_iter(block).all(|pred| dominators.is_reachable(pred.block))
+            && cfg
+                .succ_iter(block)
+                .all(|to| !seen.contains(to) || dominators.block_dominates(to, block))
+    })
 }
 
 /// The strongly connected components of the graph of these blocks that contain a cycle.
@@ -191,12 +208,10 @@ pub(super) fn undef(at: &mut FuncCursor<'_>, ty: Type) -> Value {
 }
 
 /// Gives each loop header with several back edges a latch that all of these go through.
-fn one_latch_each(func: &mut Function) {
-    let cfg = ControlFlowGraph::with_function(func);
-    let dominators = DominatorTree::with_function(func, &cfg);
+fn one_latch_each(func: &mut Function, cfg: &ControlFlowGraph, dominators: &DominatorTree) {
     for &header in dominators.cfg_postorder() {
         let back = |edge: &Edge| dominators.block_dominates(header, edge.from);
-        let back: Vec<Edge> = edges_to(func, &cfg, header).into_iter().filter(back).collect();
+        let back: Vec<Edge> = edges_to(func, cfg, header).into_iter().filter(back).collect();
         let mut latches = back.iter().map(|edge| edge.inst);
         let first = latches.next();
         if latches.all(|inst| Some(inst) == first) {

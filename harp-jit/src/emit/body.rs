@@ -5,11 +5,13 @@
 //! where a jump leads on to the next island or to the target.
 
 use std::borrow::Cow;
+use std::sync::OnceLock;
 
 use cranelift_codegen::ir::{SourceLoc, TrapCode};
 use harp_isa::{Gpr, Instruction, Opcode, Pred};
 use hashbrown::HashMap;
 
+use super::Placed;
 use super::code::ends_flow;
 use crate::profile::BranchSite;
 use crate::vcode::{FarCall, Symbol};
@@ -64,6 +66,8 @@ pub(crate) struct Body {
     pub(super) blocks: Vec<(usize, u32)>,
     /// A note on each item, if notes are kept; none on jumps of islands.
     pub(super) notes: Vec<Option<Note>>,
+    /// The machine code, once it is known not to depend on where it is placed.
+    pub(super) placed: OnceLock<Placed>,
 }
 
 impl Body {
@@ -305,10 +309,7 @@ mod tests {
             let body = Body {
                 places: vec![SourceLoc::default(); items.len()],
                 items,
-                traps: Vec::new(),
-                branches: Vec::new(),
-                blocks: Vec::new(),
-                notes: Vec::new(),
+                ..Body::default()
             };
             let after = body.with_islands(|_| 4, 256);
             prop_assert_eq!(

@@ -48,6 +48,8 @@ pub(crate) struct Unplaced<'a> {
     pub(crate) name: &'a str,
     pub(crate) body: &'a Body,
     pub(crate) symbols: &'a [String],
+    /// Whether it is likely to be placed again, next to other functions.
+    pub(crate) is_shared: bool,
 }
 
 /// Machine code of one function. Offsets count from its first byte.
@@ -80,7 +82,7 @@ pub(crate) fn place(functions: &[Unplaced<'_>], arch: ArchId) -> Result<Vec<Plac
         functions.iter().map(|function| forms.with_islands(function)).collect();
     let near = near_calls(functions, &bodies, forms);
     let placed = bodies.iter().zip(functions).zip(&near);
-    placed.map(|((body, function), near)| forms.encode(body, function.symbols, near)).collect()
+    placed.map(|((body, function), near)| forms.code(function, body, near)).collect()
 }
 
 /// For each item of each function, whether it has its short form.
@@ -182,6 +184,24 @@ impl Forms {
         let reach = *self.layout.immediate_range(Opcode::Jmpi).end();
         let reach = usize::try_from(reach).unwrap_or(usize::MAX);
         function.body.with_islands(|item| self.size(item, near), reach)
+    }
+
+    /// The code of a function with the islands of `body`. If it refers to nothing, it is the same next to any others.
+    fn code(
+        self,
+        function: &Unplaced<'_>,
+        body: &Body,
+        near: &[bool],
+    ) -> Result<Placed, EmitError> {
+        if !function.is_shared || !function.symbols.is_empty() {
+            return self.encode(body, function.symbols, near);
+        }
+        let kept = &function.body.placed;
+        if let Some(known) = kept.get() {
+            return Ok(known.clone());
+        }
+        let placed = self.encode(body, function.symbols, near)?;
+        Ok(kept.get_or_init(|| placed).clone())
     }
 
     fn encode(self, body: &Body, symbols: &[String], near: &[bool]) -> Result<Placed, EmitError> {

@@ -1,7 +1,7 @@
 //! The contents of a function, found out in one walk, so that a step with nothing to do needs no walk of its
 //! own.
 
-use cranelift_codegen::ir::types::{F32, F64, I128};
+use cranelift_codegen::ir::types::{F32, F64, I64, I128};
 use cranelift_codegen::ir::{Function, Opcode, Type};
 
 /// The opcodes of a function.
@@ -32,6 +32,7 @@ impl Opcodes {
 /// The types that may occur in a function, including those of values outside its layout.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Types {
+    pub(super) has_i64: bool,
     pub(super) has_i128: bool,
     /// `f32` or `f64`.
     pub(super) has_floats: bool,
@@ -49,6 +50,7 @@ impl Types {
     }
 
     fn add(&mut self, ty: Type) {
+        self.has_i64 |= ty == I64;
         self.has_i128 |= ty == I128;
         self.has_floats |= ty == F32 || ty == F64;
     }

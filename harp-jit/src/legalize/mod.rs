@@ -109,9 +109,11 @@ pub(crate) fn between(
     }
     let accesses = memory::expand(func, arch, execution)?;
     let floats = types.has_floats && float::expand(func, arch, code);
+    // What was expanded may compute in `i64`.
+    let may_be_wide = types.has_i64 || types.has_i128 || accesses || floats;
     let integers = match arch.word() {
-        WordSize::Four => wide::expand(func, types::I64, code, execution)?,
-        WordSize::Eight => false,
+        WordSize::Four if may_be_wide => wide::expand(func, types::I64, code, execution)?,
+        _ => false,
     };
     Ok(accesses || floats || integers)
 }

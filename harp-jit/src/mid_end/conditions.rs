@@ -13,11 +13,17 @@ use cranelift_codegen::loop_analysis::LoopAnalysis;
 /// Rewrites `(a & b) & c`, where `a` is from a deeper loop than `b` and `c` and nothing else reads `a & b`, as
 /// `a & (b & c)`; `|` alike. Values have no aliases.
 pub(crate) fn combine_invariant_first(func: &mut Function, loops: &LoopAnalysis) {
+    if loops.loops().next().is_none() {
+        return;
+    }
+    let insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
+    let combinations: Vec<Inst> = insts.filter(|&inst| combination(func, inst).is_some()).collect();
+    if combinations.is_empty() {
+        return;
+    }
     let mut conditions = Conditions::new(func, loops);
-    for block in func.layout.blocks().collect::<Vec<_>>() {
-        for inst in func.layout.block_insts(block).collect::<Vec<_>>() {
-            conditions.regroup(func, inst);
-        }
+    for inst in combinations {
+        conditions.regroup(func, inst);
     }
 }
 
@@ -31,6 +37,8 @@ struct Conditions {
 impl Conditions {
     fn new(func: &Function, loops: &LoopAnalysis) -> Conditions {
         let (mut depths, mut reads) = (SecondaryMap::new(), SecondaryMap::<_, usize>::new());
+        depths.resize(func.dfg.num_values());
+        reads.resize(func.dfg.num_values());
         for block in func.layout.blocks() {
             let depth = loops.loop_level(block).level();
             func.dfg.block_params(block).iter().for_each(|&param| depths[param] = depth);

@@ -187,13 +187,18 @@ impl Webs {
             (0..self.members.len()).filter(|&web| self.is_open(web)).collect();
         let mut is_left = vec![false; self.members.len()];
         left.iter().for_each(|&web| is_left[web] = true);
-        let others: Vec<HashSet<usize>> = (0..self.members.len())
+        // Ascending: code must not depend on the order in which a set has its elements.
+        let others: Vec<Vec<usize>> = (0..self.members.len())
             .map(|web| {
                 let others = self.conflicts[web].iter().map(|reg| self.of[reg.index()]);
-                others.filter(|&other| is_left[web] && is_left[other]).collect()
+                let mut others: Vec<usize> =
+                    others.filter(|&other| is_left[web] && is_left[other]).collect();
+                others.sort_unstable();
+                others.dedup();
+                others
             })
             .collect();
-        let mut degrees: Vec<usize> = others.iter().map(HashSet::len).collect();
+        let mut degrees: Vec<usize> = others.iter().map(Vec::len).collect();
         let worth = |web: usize| -> u64 {
             let members = &self.members[web];
             let comes_first = members.iter().any(|reg| first.contains(reg));

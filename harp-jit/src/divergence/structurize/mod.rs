@@ -67,7 +67,7 @@ pub(crate) fn structurize(
         escapes: SecondaryMap::new(),
         live: LiveRanges::new(old, facts.flow()),
         fixed: SecondaryMap::new(),
-        read_at_once: HashSet::new(),
+        read_at_once: EntitySet::new(),
         here: HashMap::new(),
         constants: HashMap::new(),
         undefs: Vec::new(),
@@ -181,7 +181,7 @@ struct Writer<'a> {
     /// Where values of the old function are live.
     live: LiveRanges<'a>,
     /// Parameters that share their variables with others.
-    read_at_once: HashSet<Value>,
+    read_at_once: EntitySet<Value>,
     /// The new values of those that dominate all their uses.
     fixed: SecondaryMap<Value, Option<Value>>,
     /// The new values, in the current old block, of those that have a variable.

@@ -1,5 +1,6 @@
 //! Maps values of the old function to the new one.
 
+use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::types::I8;
 use cranelift_codegen::ir::{
@@ -7,6 +8,7 @@ use cranelift_codegen::ir::{
 };
 use cranelift_frontend::Variable;
 use hashbrown::{HashMap, HashSet};
+use smallvec::SmallVec;
 
 use super::{Method, RegionId, Writer};
 use crate::analysis::Node;
@@ -20,7 +22,7 @@ impl Writer<'_> {
     /// Parameters that are set just before they are read share variables.
     pub(super) fn find_variables(&mut self) {
         let (old, facts) = (self.old, self.facts);
-        let (mut used, mut across) = (HashSet::new(), HashSet::new());
+        let (mut used, mut across) = (EntitySet::new(), EntitySet::new());
         for block in facts.flow().blocks() {
             for inst in old.layout.block_insts(block) {
                 for value in old.dfg.inst_values(inst) {
@@ -41,7 +43,7 @@ impl Writer<'_> {
             let moved = linear.contains(&block);
             let insts = old.layout.block_insts(block);
             for &result in insts.flat_map(|inst| old.dfg.inst_results(inst)) {
-                let leaves = across.contains(&result) && (moved || self.escapes[result]);
+                let leaves = across.contains(result) && (moved || self.escapes[result]);
                 if leaves && !self.is_constant(result) {
                     self.variables[result] = Some(self.b.declare_var(old.dfg.value_type(result)));
                 }
@@ -52,7 +54,7 @@ impl Writer<'_> {
                 let own = moved || self.escapes[param] || detours.contains(&block);
                 self.variables[param] = if own {
                     Some(self.b.declare_var(ty))
-                } else if used.contains(&param) {
+                } else if used.contains(param) {
                     self.read_at_once.insert(param);
                     let declare = || self.b.declare_var(ty);
                     Some(*shared.entry((ty, index)).or_insert_with(declare))
@@ -95,7 +97,7 @@ impl Writer<'_> {
     /// Reads the block's parameters that share variables, at the begin of the block.
     pub(super) fn read_parameters(&mut self, block: Block) {
         for &param in self.old.dfg.block_params(block) {
-            if self.read_at_once.contains(&param)
+            if self.read_at_once.contains(param)
                 && let Some(variable) = self.variables[param]
             {
                 self.fixed[param] = Some(self.b.use_var(variable));
@@ -176,8 +178,8 @@ impl Writer<'_> {
         if self.own.contains(inst) {
             self.plan.own.insert(new);
         }
-        let results: Vec<Value> = self.b.func.dfg.inst_results(new).to_vec();
-        for (&before, after) in old.dfg.inst_results(inst).iter().zip(results) {
+        for (index, &before) in old.dfg.inst_results(inst).iter().enumerate() {
+            let after = self.b.func.dfg.inst_results(new)[index];
             if !self.steering.contains(before) {
                 self.copied.insert(after);
             }
@@ -194,9 +196,10 @@ impl Writer<'_> {
     /// Writes an instruction without block arguments, with the operands as they are at the builder's
     /// position.
     pub(super) fn build(&mut self, inst: Inst) -> Inst {
-        let args: Vec<Value> = self.old.dfg.inst_args(inst).to_vec();
-        let args: Vec<Value> = args.into_iter().map(|arg| self.value(arg)).collect();
-        self.b.set_srcloc(self.old.srcloc(inst));
+        let old = self.old;
+        let args: SmallVec<[Value; 4]> =
+            old.dfg.inst_args(inst).iter().map(|&arg| self.value(arg)).collect();
+        self.b.set_srcloc(old.srcloc(inst));
         // The new function began as a copy of the old one, so it has the instruction's data.
         let dfg = &mut self.b.func.dfg;
         let ty = dfg.ctrl_typevar(inst);

@@ -16,8 +16,9 @@
 //!
 //! Operations that take hundreds of instructions (`tests/lowerings` has the sizes) are calls of routines of
 //! the [library](crate::library), which contains that code once: arithmetic of `f64` on 4-byte words, and
-//! square root and `fma` on integers. All others are expanded in place: a call would save little, costs
-//! registers, and separates a comparison from the branch on it.
+//! square root and `fma` on integers. So is arithmetic of `f32` through `f64`, [except](singles) in small loops. All
+//! others are expanded in place: a call would save little, costs registers, and separates a comparison from the
+//! branch on it.
 //!
 //! Conversions that trap are checked with `trapnz` and `trapz`. On base machines the remaining saturating
 //! conversions convert to a word, and only numbers that fit it.
@@ -26,9 +27,9 @@
 //! `f64`, and instruction selection has a rule for each remaining float operation.
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
-use cranelift_codegen::entity::SecondaryMap;
+use cranelift_codegen::entity::{EntitySet, SecondaryMap};
 use cranelift_codegen::ir::types::{F32, F64, I64};
-use cranelift_codegen::ir::{Block, FuncRef, Function, Inst, Type, Value};
+use cranelift_codegen::ir::{Block, DataFlowGraph, FuncRef, Function, Inst, Type, Value};
 use harp_isa::{ArchId, WordSize};
 use hashbrown::HashMap;
 
@@ -44,6 +45,7 @@ mod format;
 mod operations;
 mod parts;
 mod round;
+mod singles;
 mod soft;
 #[cfg(test)]
 mod tests;
@@ -86,10 +88,15 @@ pub(super) fn expand(func: &mut Function, arch: ArchId, code: LargeCode) -> bool
     let machine = Machine { word: arch.word(), extension: arch.has_extension() };
     let order = reachable(func);
     func.dfg.resolve_all_aliases();
+    let singles = match machine.way(Format::SINGLE) {
+        Way::Widened if code == LargeCode::Library => singles::called(func, &order),
+        _ => EntitySet::new(),
+    };
     let mut floats = Floats {
         at: FuncCursor::new(func),
         machine,
         code,
+        singles,
         routines: HashMap::new(),
         integers: SecondaryMap::new(),
         changed: false,
@@ -116,6 +123,8 @@ struct Floats<'f> {
     at: FuncCursor<'f>,
     machine: Machine,
     code: LargeCode,
+    /// The blocks in which routines compute on `f32` through `f64`.
+    singles: EntitySet<Block>,
     /// The routines declared so far.
     routines: HashMap<Routine, FuncRef>,
     /// The integers that replace `f64` values on 4-byte words.
@@ -179,18 +188,15 @@ impl Floats<'_> {
     /// Changes an instruction that only moves floats to one that moves integers.
     fn retype(&mut self, inst: Inst) {
         let dfg = &mut self.at.func.dfg;
-        let integers = &self.integers;
-        let mut changed = false;
-        let mapped = dfg.inst_values(inst).map(|arg| {
-            let integer = integers[dfg.resolve_aliases(arg)];
-            changed |= integer.is_some();
-            integer.unwrap_or(arg)
-        });
-        let mapped: Vec<Value> = mapped.collect();
+        let integer = |dfg: &DataFlowGraph, arg| self.integers[dfg.resolve_aliases(arg)];
+        let mut changed = dfg.inst_values(inst).any(|arg| integer(dfg, arg).is_some());
         if changed {
+            let mapped = dfg.inst_values(inst).map(|arg| integer(dfg, arg).unwrap_or(arg));
+            let mapped: Vec<Value> = mapped.collect();
             dfg.overwrite_inst_values(inst, mapped.into_iter());
         }
-        for result in dfg.inst_results(inst).to_vec() {
+        for index in 0..dfg.inst_results(inst).len() {
+            let result = dfg.inst_results(inst)[index];
             if dfg.value_type(result) == F64 {
                 let integer = dfg.replace_result(result, I64);
                 self.integers[result] = Some(integer);

@@ -1,11 +1,13 @@
 //! Chooses the replacement of each operation.
 
+use cranelift_codegen::cursor::Cursor;
 use cranelift_codegen::ir::condcodes::FloatCC;
 use cranelift_codegen::ir::types::{F32, F64, I64};
 use cranelift_codegen::ir::{
     Inst, InstBuilder, InstructionData, MemFlagsData, Opcode, TrapCode, Type, Value,
 };
 use harp_isa::WordSize;
+use smallvec::SmallVec;
 
 use super::convert::Signedness;
 use super::format::Format;
@@ -21,7 +23,7 @@ impl<'f> Floats<'f> {
     pub(super) fn replacement(&mut self, inst: Inst) -> Option<Value> {
         let func = &*self.at.func;
         let data = func.dfg.insts[inst];
-        let args: Vec<Value> = func.dfg.inst_args(inst).to_vec();
+        let args: SmallVec<[Value; 4]> = SmallVec::from_slice(func.dfg.inst_args(inst));
         let result = func.dfg.inst_results(inst).first().map(|&value| func.dfg.value_type(value));
         match data {
             InstructionData::UnaryIeee64 { imm, .. } if self.machine.word == WordSize::Four => {
@@ -74,6 +76,9 @@ impl<'f> Floats<'f> {
             {
                 Some(self.routine(opcode, args, format))
             }
+            (Way::Widened, Fadd | Fsub | Fmul | Fdiv) if self.calls_singles() => {
+                Some(self.routine(opcode, args, format))
+            }
             (Way::Widened, Fadd | Fsub | Fmul | Fdiv | Fma) => Some(self.widened(opcode, args)),
             (
                 _,
@@ -105,6 +110,11 @@ impl<'f> Floats<'f> {
             _ => unreachable!("the caller has selected these operations"),
         };
         self.float(result, format)
+    }
+
+    /// Whether routines compute on `f32` through `f64` where the cursor is.
+    fn calls_singles(&self) -> bool {
+        self.at.current_block().is_some_and(|block| self.singles.contains(block))
     }
 
     /// A call of the library routine.

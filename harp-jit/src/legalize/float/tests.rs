@@ -238,6 +238,43 @@ fn sums_and_products() {
     }
 }
 
+/// A loop that multiplies this often, and so many sums behind it.
+fn with_loop(products: usize, sums: usize) -> Function {
+    let operation = |name, at: usize| format!("v{} = {name} v{at}, v0\n", at + 1);
+    let last = 3 + products;
+    let body: String = (3..last).map(|at| operation("fmul", at)).collect();
+    let end: String = (last..last + sums).map(|at| operation("fadd", at)).collect();
+    let result = last + sums;
+    parse(&format!(
+        "function %f(f32, i32) -> f32 {{
+            block0(v0: f32, v1: i32):
+                jump block1(v0)
+            block1(v3: f32):
+                {body}
+                brif v1, block1(v{last}), block2
+            block2:
+                {end}
+                return v{result}
+        }}"
+    ))
+}
+
+#[test]
+fn small_loops_compute_on_singles_in_place_and_all_else_calls() {
+    let calls = |products: usize, sums: usize, arch: &str| {
+        let mut func = with_loop(products, sums);
+        expand(&mut func, arch.parse().unwrap(), LargeCode::Library);
+        let insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
+        insts.filter(|&inst| func.dfg.insts[inst].opcode() == Opcode::Call).count()
+    };
+    assert_eq!(calls(16, 2, "harp64"), 0);
+    assert_eq!(calls(16, 3, "harp64"), 3);
+    assert_eq!(calls(17, 1, "harp64"), 18);
+    for arch in ["harp32", "harp32+x", "harp64+x"] {
+        assert_eq!(calls(17, 3, arch), 0, "{arch}");
+    }
+}
+
 #[test]
 fn quotients_and_roots() {
     for ty in [F32, F64] {
