@@ -1,6 +1,7 @@
 //! Which lane takes a work-item.
 
 use harp_isa::ArchId;
+use harp_jit::Kernel;
 
 /// How the lanes of warps take work-items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,17 +13,24 @@ pub struct Lanes {
     pub by_rows: bool,
 }
 
-/// Not by rows.
+/// Not by rows: so are all kernels that ask for the numbers of lanes.
 impl From<u8> for Lanes {
     fn from(count: u8) -> Lanes {
         Lanes { count, by_rows: false }
     }
 }
 
-/// As a launch on one core does, of kernels that do not know of groups.
+/// Not by rows.
 impl From<ArchId> for Lanes {
     fn from(arch: ArchId) -> Lanes {
-        Lanes { count: arch.lanes(), by_rows: arch.has_shared() }
+        arch.lanes().into()
+    }
+}
+
+/// As a launch of the kernel on one core does.
+impl From<&Kernel> for Lanes {
+    fn from(kernel: &Kernel) -> Lanes {
+        Lanes { count: kernel.arch().lanes(), by_rows: kernel.is_by_rows() }
     }
 }
 

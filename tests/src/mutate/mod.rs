@@ -182,7 +182,7 @@ fn break_kernel(
         let objected = kernel.check().is_err();
         // What the machine refuses to start does something else, too.
         let difference = match case.launch(&kernel, device, |config| config.with_fuel(fuel)) {
-            Ok(observed) => case.difference(&expected, &observed, original.arch()),
+            Ok(observed) => case.difference(&expected, &observed, original),
             Err(error) => Some(error.to_string()),
         };
         let first = |text: String| text.lines().next().unwrap_or_default().to_owned();

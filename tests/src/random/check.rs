@@ -243,7 +243,8 @@ impl Run<'_> {
         let run = || machines.run(self.case, compiled, self.setup(tier), config);
         let wrong = |message: String| Left::Wrong(message, Some(compiled.disassembly()));
         let observed = caught("the machine", run).map_err(wrong)?;
-        match self.case.difference(self.expected, &observed, self.target.arch) {
+        let lanes = compiled.kernel().map_or_else(|| self.target.arch.into(), Lanes::from);
+        match self.case.difference(self.expected, &observed, lanes) {
             None => Ok(observed),
             Some(difference) => Err(wrong(difference)),
         }
