@@ -145,14 +145,9 @@ impl Flow {
         std::iter::successors(innermost, |&inner| self.loops.loop_parent(inner))
     }
 
-    /// Whether every cycle has a block that dominates it, so that the natural loops are all cycles.
+    /// Whether the natural loops are all cycles.
     fn is_reducible(&self) -> bool {
-        let mut seen = EntitySet::new();
-        self.blocks().all(|block| {
-            seen.insert(block);
-            let mut back = self.successors(block).filter(|&to| seen.contains(to));
-            back.all(|header| self.dominates(header, block))
-        })
+        is_reducible(&self.cfg, &self.dominators)
     }
 
     /// The region of a branch: the blocks that its lanes can run before they reconverge at `end`, in no
@@ -161,6 +156,16 @@ impl Flow {
     fn region(&self, branch: Block, end: Option<Block>) -> Vec<Block> {
         reachable(self.successors(branch), end, |block| self.successors(block))
     }
+}
+
+/// Whether every cycle has a block that dominates it.
+pub(crate) fn is_reducible(cfg: &ControlFlowGraph, dominators: &DominatorTree) -> bool {
+    let mut seen = EntitySet::new();
+    dominators.cfg_postorder().iter().rev().all(|&block| {
+        seen.insert(block);
+        let mut back = cfg.succ_iter(block).filter(|&to| seen.contains(to));
+        back.all(|header| dominators.block_dominates(header, block))
+    })
 }
 
 /// The blocks reachable from `start` without entering `end`.

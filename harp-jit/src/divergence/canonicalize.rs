@@ -13,7 +13,6 @@
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::dominator_tree::DominatorTree;
-use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I32;
@@ -24,6 +23,7 @@ use petgraph::graph::{DiGraph, NodeIndex};
 
 use super::TooMany;
 use super::edges::{Edge, destinations, edges_to, hand_on};
+use crate::analysis::is_reducible;
 use crate::intrinsic::Intrinsic;
 use crate::plan::Steering;
 
@@ -39,7 +39,7 @@ const MAX_DISPATCHED: usize = 100_000;
 pub(crate) fn canonicalize(func: &mut Function, steering: &mut Steering) -> Result<(), TooMany> {
     let mut cfg = ControlFlowGraph::with_function(func);
     let mut dominators = DominatorTree::with_function(func, &cfg);
-    if !every_cycle_has_a_header(&cfg, &dominators) {
+    if !is_reducible(&cfg, &dominators) {
         let mut dispatched = 0;
         let mut todo = vec![dominators.cfg_postorder().to_vec()];
         while let Some(blocks) = todo.pop() {
@@ -52,18 +52,6 @@ pub(crate) fn canonicalize(func: &mut Function, steering: &mut Steering) -> Resu
     }
     one_latch_each(func, &cfg, &dominators);
     Ok(())
-}
-
-/// Whether each cycle is entered in one block, which dominates it, and no unreachable block leads to others.
-fn every_cycle_has_a_header(cfg: &ControlFlowGraph, dominators: &DominatorTree) -> bool {
-    let mut seen = EntitySet::new();
-    dominators.cfg_postorder().iter().rev().all(|&block| {
-        seen.insert(block);
-        cfg.pred_iter(block).all(|pred| dominators.is_reachable(pred.block))
-            && cfg
-                .succ_iter(block)
-                .all(|to| !seen.contains(to) || dominators.block_dominates(to, block))
-    })
 }
 
 /// The strongly connected components of the graph of these blocks that contain a cycle.

@@ -52,8 +52,8 @@ pub(crate) fn compile(source: &Function, unit: Unit<'_>) -> Result<CompiledFunct
     let Selected { func, mut vcode, predicated, branches, shares } = select(func, unit, &clock)?;
 
     let grouping = Grouping::of(source, &vcode);
-    let by_rows = walks_by_rows(&vcode, grouping, unit);
-    share(&mut vcode, by_rows, unit)?;
+    let setting = setting(&vcode, grouping, unit);
+    share(&mut vcode, setting, unit)?;
     clock.begin(Stage::Allocation);
     let allocated = regalloc::allocate(&vcode, arch, options.verify)?;
     clock.begin(Stage::Emission);
@@ -73,7 +73,7 @@ pub(crate) fn compile(source: &Function, unit: Unit<'_>) -> Result<CompiledFunct
         times: clock.times(),
         accesses: accesses.into(),
         grouping,
-        by_rows,
+        by_rows: setting.by_rows,
         ..compiled
     };
     if options.check_code {
@@ -83,10 +83,10 @@ pub(crate) fn compile(source: &Function, unit: Unit<'_>) -> Result<CompiledFunct
 }
 
 /// Shares registers, where the machine has such, and checks their places.
-fn share(vcode: &mut VCode, by_rows: bool, unit: Unit<'_>) -> Result<(), CompileError> {
+fn share(vcode: &mut VCode, setting: sharing::Setting, unit: Unit<'_>) -> Result<(), CompileError> {
     emit::turn_branches(vcode);
     if shares(unit) {
-        sharing::share(vcode, setting(by_rows, unit));
+        sharing::share(vcode, setting);
         if unit.options.verify {
             sharing::check(vcode, unit.arch, unit.entry).map_err(|error| {
                 let message = format!("`{}`: {error}\n{vcode}", unit.name);
@@ -104,7 +104,8 @@ fn shares(unit: Unit<'_>) -> bool {
 }
 
 /// What sharing depends on beside the code.
-fn setting(by_rows: bool, unit: Unit<'_>) -> sharing::Setting {
+fn setting(vcode: &VCode, grouping: Grouping, unit: Unit<'_>) -> sharing::Setting {
+    let by_rows = walks_by_rows(vcode, grouping, unit);
     sharing::Setting { arch: unit.arch, entry: unit.entry, by_rows }
 }
 
@@ -138,9 +139,9 @@ pub(crate) fn explain(source: &Function, unit: Unit<'_>) -> Result<DivergenceRep
     let code = shares(unit).then(|| select_legal(func.clone(), unit, &clock)).transpose()?;
     let mut report = divergence::explain(func, unit)?;
     if let Some(Selected { mut vcode, .. }) = code {
-        let by_rows = walks_by_rows(&vcode, Grouping::of(source, &vcode), unit);
-        share(&mut vcode, by_rows, unit)?;
-        report.values = sharing::explain(&vcode, setting(by_rows, unit), unit.sources);
+        let setting = setting(&vcode, Grouping::of(source, &vcode), unit);
+        share(&mut vcode, setting, unit)?;
+        report.values = sharing::explain(&vcode, setting, unit.sources);
     }
     Ok(report)
 }

@@ -53,10 +53,8 @@ impl Kernel {
             }
             let divergence = strategy.into();
             let options = CompileOptions { divergence, ..CompileOptions::default() };
-            let config = self.launch.config(&kernel)?;
-            let options = CompileOptions { by_rows: config.fills_rows(arch), ..options };
             let prepared = self.launch.prepare(&kernel, &kernel.parameters()?, options, arch)?;
-            let report = prepared.launch(config)?;
+            let report = prepared.launch(self.launch.config(&kernel)?)?;
             let name = strategy.to_possible_value().map(|name| name.get_name().to_owned());
             rows.push(Row {
                 kernel: kernel.name().to_owned(),

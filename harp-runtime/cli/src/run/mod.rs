@@ -126,7 +126,6 @@ impl Run {
         let parameters = kernel.parameters()?;
         let config = self.launch.config(&kernel)?;
         let options = self.code.compile_options(Execution::Simt)?;
-        let options = CompileOptions { by_rows: config.fills_rows(arch), ..options };
         let prepared = self.launch.prepare(&kernel, &parameters, options, arch)?;
         let Prepared { device, arrays, .. } = &prepared;
         let buffers = Buffers { device, parameters: &parameters, arrays };
@@ -263,7 +262,8 @@ impl Launch {
         let config = self.device(arch);
         let bound = bind(parameters, &self.arg, config.memory_bytes)?;
         let types: Vec<_> = bound.iter().flat_map(Bound::types).collect();
-        let options = CompileOptions { report_accesses: self.check, ..options };
+        let by_rows = self.config(kernel)?.fills_rows(arch);
+        let options = CompileOptions { report_accesses: self.check, by_rows, ..options };
         let kernel = kernel.compile(&types, &options)?;
         let device = Device::new(config).map_err(|source| CliError::Device { source })?;
         let (mut args, mut arrays) = (Vec::new(), Vec::new());
