@@ -12,9 +12,10 @@ use super::measure::{Bench, options};
 use super::oracle::most_common;
 use super::summary::ratio;
 use harp_runtime::LaunchObserver;
+use serde::Serialize;
 
 /// Counts of instructions that warps issued in a kernel, without the runtime library and called functions.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Convergence {
     /// All instructions.
     pub issued: u64,
@@ -37,27 +38,33 @@ impl Convergence {
             *self.proved.entry(proof).or_default() += issued;
         }
     }
+
+    /// The shares of [`convergence_figure`].
+    pub(crate) fn shares(&self) -> [f64; 5] {
+        let up_to = |proof| self.proved.range(..=proof).map(|(_, issued)| issued).sum();
+        let (structure, uniformity, early_exit) = (
+            up_to(ConvergenceProof::Structure),
+            up_to(ConvergenceProof::Uniformity),
+            up_to(ConvergenceProof::EarlyExit),
+        );
+        let oracle = self.together + self.at_best;
+        let counts = [structure, uniformity, early_exit, self.together, oracle];
+        counts.map(|count| ratio(count, self.issued))
+    }
 }
+
+/// The names of the shares of [`convergence_figure`].
+pub(crate) const SHARES: [&str; 5] =
+    ["structure", "and uniformity", "and early exits", "in the run", "at best"];
 
 /// The shares of a run's warp instructions in blocks that are proved convergent: by the structure of control flow
 /// alone; also with uniform branches; also if lanes that have exited early are ignored. Next is the share that all
 /// lanes executed together that had not exited, which is the most that could be proved for this input. The last bar is what
 /// an oracle could reach that schedules lanes at will.
 pub fn convergence_figure(runs: impl IntoIterator<Item = (String, Convergence)>) -> Figure {
-    let bars = |found: &Convergence| {
-        let up_to = |proof| found.proved.range(..=proof).map(|(_, issued)| issued).sum();
-        let (structure, uniformity, early_exit) = (
-            up_to(ConvergenceProof::Structure),
-            up_to(ConvergenceProof::Uniformity),
-            up_to(ConvergenceProof::EarlyExit),
-        );
-        let oracle = found.together + found.at_best;
-        let counts = [structure, uniformity, early_exit, found.together, oracle];
-        counts.map(|count| Some(ratio(count, found.issued))).to_vec()
-    };
-    let groups = runs.into_iter().map(|(name, found)| (name, bars(&found))).collect();
-    let series = ["structure", "and uniformity", "and early exits", "in the run", "at best"];
-    with_means(FigureKind::Convergence, series.map(str::to_owned).to_vec(), groups)
+    let bars = |found: Convergence| found.shares().map(Some).to_vec();
+    let groups = runs.into_iter().map(|(name, found)| (name, bars(found))).collect();
+    with_means(FigureKind::Convergence, SHARES.map(str::to_owned).to_vec(), groups)
 }
 
 impl Bench {
@@ -81,8 +88,9 @@ impl Bench {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Stretch {
     lanes: u64,
-    /// Whether they were about to return.
-    returns: bool,
+    /// Whether they were about to return. None for the branch with which a side of a split begins: it belongs to what
+    /// these lanes do next.
+    returns: Option<bool>,
     /// The instructions, by their offsets in the kernel.
     issued: Vec<u32>,
 }
@@ -125,17 +133,12 @@ impl Watch {
         (offset < block.end).then_some(*block)
     }
 
-    /// Whether all lanes that execute the block execute the instruction together. The sides of a split execute
-    /// the branch behind it, and the `join` where both reconverge, separately.
-    fn is_of_block(&mut self, issue: &Issue<'_>, block: BlockConvergence) -> bool {
-        match issue.instruction.op.opcode() {
-            Opcode::Join => return false,
-            Opcode::Split => {
-                self.splits.insert(block.start, issue.pc);
-            }
-            _ => {}
+    /// Whether the instruction stands behind the block's split, so that each side executes it for itself.
+    fn is_of_side(&mut self, issue: &Issue<'_>, block: BlockConvergence) -> bool {
+        if issue.instruction.op.opcode() == Opcode::Split {
+            self.splits.insert(block.start, issue.pc);
         }
-        self.splits.get(&block.start).is_none_or(|&split| issue.pc <= split)
+        self.splits.get(&block.start).is_some_and(|&split| issue.pc > split)
     }
 }
 
@@ -150,10 +153,13 @@ impl LaunchObserver for Watch {
             return;
         };
         self.found.issued += 1;
-        if let Some(proof) = block.proof.filter(|_| self.is_of_block(issue, block)) {
+        // The sides that reconverge execute the `join` separately, too.
+        let is_of_side = self.is_of_side(issue, block);
+        let is_apart = is_of_side || issue.instruction.op.opcode() == Opcode::Join;
+        if let Some(proof) = block.proof.filter(|_| !is_apart) {
             *self.found.proved.entry(proof).or_default() += 1;
         }
-        let (lanes, returns) = (issue.state.active(), block.returns);
+        let (lanes, returns) = (issue.state.active(), (!is_of_side).then_some(block.returns));
         // Kernels are smaller.
         let offset = u32::try_from(offset).unwrap_or(u32::MAX);
         let call = self.calls.entry(warp).or_default();
@@ -172,12 +178,14 @@ fn together(call: &[Stretch]) -> [u64; 2] {
     let (mut left, mut at_all, mut sum, mut at_best) = (0, 0, 0, 0);
     // What was not executed together, from its end, and the lanes that had anything left to do.
     let (mut apart, mut lanes) = (Vec::new(), 0);
+    let mut returns = true;
     for stretch in call.iter().rev() {
+        returns = stretch.returns.unwrap_or(returns);
         at_all |= stretch.lanes;
-        if !stretch.returns {
+        if !returns {
             left |= stretch.lanes;
         }
-        let wanted = if stretch.returns { at_all } else { left };
+        let wanted = if returns { at_all } else { left };
         if stretch.lanes == wanted {
             sum += stretch.issued.len() as u64;
             at_best += most_common(&streams(&apart, lanes));
@@ -208,13 +216,30 @@ mod tests {
     use super::*;
 
     fn stretch(lanes: u64, returns: bool, issued: u32) -> Stretch {
-        Stretch { lanes, returns, issued: (0..issued).collect() }
+        Stretch { lanes, returns: Some(returns), issued: (0..issued).collect() }
     }
 
     #[test]
     fn lanes_that_have_left_are_not_waited_for() {
         let call = [stretch(15, false, 5), stretch(3, false, 7), stretch(15, true, 2)];
         assert_eq!(together(&call), [14, 0]);
+    }
+
+    /// They leave by a branch of their own, after the others have gone on.
+    #[test]
+    fn lanes_that_leave_last_are_not_waited_for() {
+        let leave = Stretch { returns: None, ..stretch(12, false, 2) };
+        let call = [
+            stretch(15, false, 5),
+            Stretch { returns: None, ..stretch(3, false, 1) },
+            stretch(3, false, 7),
+            stretch(3, true, 1),
+            leave,
+            stretch(12, true, 1),
+            stretch(15, true, 1),
+        ];
+        // All but the joins, and the branch of those that leave.
+        assert_eq!(together(&call), [5 + 1 + 7 + 1, 0]);
     }
 
     #[test]
@@ -227,8 +252,11 @@ mod tests {
     /// Both sides of a branch do some of the same, one after the other.
     #[test]
     fn an_oracle_lets_sides_do_the_same_together() {
-        let side =
-            |lanes, issued: &[u32]| Stretch { lanes, returns: false, issued: issued.to_vec() };
+        let side = |lanes, issued: &[u32]| Stretch {
+            lanes,
+            returns: Some(false),
+            issued: issued.to_vec(),
+        };
         let call = [
             stretch(15, false, 5),
             side(3, &[10, 11, 12, 13]),

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use clap::Args;
 use harp_bench::scalar::{Compared, Measured, WIDTHS, programs, scalar_figures};
-use harp_bench::{Figure, convergence_figure};
 use harp_isa::ArchId;
 use harp_jit::{CompileOptions, Kernel};
 use harp_spirv::SpirvModule;
@@ -54,7 +53,7 @@ impl Scalar {
         let runs = cases.par_iter().map(|(program, lanes)| program.compare(*lanes, &read));
         let runs: Vec<Compared> =
             runs.collect::<Result<_, _>>().map_err(|source| CliError::Scalar { source })?;
-        let figures = figures(&runs);
+        let figures = scalar_figures(&runs);
         if let Some(folder) = &self.plots {
             plots(&figures, folder)?;
         }
@@ -66,16 +65,6 @@ impl Scalar {
         };
         Output::Stdout.write(text.as_bytes())
     }
-}
-
-fn figures(runs: &[Compared]) -> Vec<Figure> {
-    let convergence = runs.iter().filter_map(|run| {
-        let name = format!("{} {}", run.program, run.lanes);
-        Some((name, run.convergence.clone()?))
-    });
-    let mut figures = vec![convergence_figure(convergence)];
-    figures.extend(scalar_figures(runs));
-    figures
 }
 
 /// Compiles a kernel of a module.

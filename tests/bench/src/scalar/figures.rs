@@ -1,6 +1,7 @@
 //! The figures, beside what Lee et al. report.
 
 use super::{Compared, Cost, WIDTHS};
+use crate::convergence::SHARES;
 use crate::figures::{Figure, FigureKind};
 
 /// The name of the filter, without which means are given, too.
@@ -22,13 +23,42 @@ const COUNTS: [(FigureKind, Count, [Option<f64>; 4]); 8] = [
     (FigureKind::Data, |cost| cost.activity.data, [Some(0.70), None, None, Some(0.62)]),
 ];
 
-/// Figures 5 and 6: each count with shared registers, relative to that without; of issued instructions and operations
-/// also by kind.
+/// The shares of figure 4 at 4 lanes in the mean of Lee et al. (2013, section 4.1), in the order of [`SHARES`].
+const THEIR_SHARES: [f64; 5] = [0.32, 0.57, 0.66, 0.97, 0.97];
+
+/// Figure 4: how much of a run is convergent. Figures 5 and 6: each count with shared registers, relative to that
+/// without; of issued instructions also by kind.
 pub fn scalar_figures(runs: &[Compared]) -> Vec<Figure> {
-    let mut figures: Vec<Figure> =
-        COUNTS.iter().map(|&(kind, count, theirs)| relative(runs, kind, count, theirs)).collect();
+    let mut figures = vec![convergence(runs)];
+    figures.extend(COUNTS.iter().map(|&(kind, count, theirs)| relative(runs, kind, count, theirs)));
     figures.push(by_kind(runs));
     figures
+}
+
+/// The shares of figure 4 at each width. Behind them stands how much is proved of what an oracle could reach; in a row of
+/// means that is the ratio of the means.
+fn convergence(runs: &[Compared]) -> Figure {
+    let bars = |shares: [f64; 5]| {
+        let [_, _, proved, _, at_best] = shares;
+        let proved_of_best = (at_best > 0.0).then(|| proved / at_best);
+        shares.into_iter().map(Some).chain([proved_of_best]).collect::<Vec<_>>()
+    };
+    let named =
+        |run: &Compared| (format!("{} {}", run.program, run.lanes), bars(run.convergence.shares()));
+    let mut groups: Vec<_> = runs.iter().map(named).collect();
+    for lanes in WIDTHS {
+        let shares: Vec<[f64; 5]> = runs
+            .iter()
+            .filter(|run| run.lanes == lanes)
+            .map(|run| run.convergence.shares())
+            .collect();
+        let count = shares.len().max(1) as f64;
+        let mean = |at: usize| shares.iter().map(|bars| bars[at]).sum::<f64>() / count;
+        groups.push((format!("mean {lanes}"), bars(std::array::from_fn(mean))));
+    }
+    groups.push((format!("Lee et al. {}", WIDTHS[0]), bars(THEIR_SHARES)));
+    let series = SHARES.into_iter().chain(["proved of best"]).map(str::to_owned).collect();
+    Figure { kind: FigureKind::Convergence, series, groups }
 }
 
 fn names(runs: &[Compared]) -> Vec<&'static str> {

@@ -85,9 +85,8 @@ pub struct Compared {
     pub base: Cost,
     /// With shared registers.
     pub shared: Cost,
-    /// How much of the run without shared registers is convergent; at 4 lanes only.
-    #[serde(skip)]
-    pub convergence: Option<Convergence>,
+    /// How much of the run without shared registers is convergent (figure 4).
+    pub convergence: Convergence,
 }
 
 /// Why a program was not measured.
@@ -108,10 +107,8 @@ impl Measured {
     pub fn compare(&self, lanes: u8, reader: Reader<'_>) -> Result<Compared, ScalarError> {
         let [base, shared] = [false, true].map(|is_shared| machine(lanes, is_shared));
         let error = |arch, message| ScalarError { program: self.name, arch, message };
-        let run = |arch| {
-            self.measure(arch, lanes == WIDTHS[0], reader)
-                .map_err(|failure| error(arch, failure.to_string()))
-        };
+        let run =
+            |arch| self.measure(arch, reader).map_err(|failure| error(arch, failure.to_string()));
         let (before, first) = run(base)?;
         let (after, second) = run(shared)?;
         if first != second {
@@ -124,18 +121,15 @@ impl Measured {
     fn measure(
         &self,
         arch: ArchId,
-        follows: bool,
         reader: Reader<'_>,
     ) -> Result<(Counted, Vec<u32>), Box<dyn Error>> {
         let strategy = options(DivergenceStrategy::SplitJoin);
         let options = CompileOptions { convergence: true, ..strategy };
-        let follows = follows && !arch.has_shared();
-        let mut counted =
-            Counted { convergence: follows.then(Convergence::default), ..Counted::default() };
+        let mut counted = Counted::default();
         let device = Device::new(DeviceConfig::new(arch))?;
         let results =
             self.run(&device, &options, reader, &mut |device, kernel, config, args| {
-                let mut observer = Counter::new(kernel, follows);
+                let mut observer = Counter::new(kernel);
                 let report = device.launch_observed(kernel, config, args, &mut observer)?;
                 counted.add(kernel, observer);
                 Ok(report)
@@ -148,7 +142,7 @@ impl Measured {
 #[derive(Default)]
 struct Counted {
     cost: Cost,
-    convergence: Option<Convergence>,
+    convergence: Convergence,
     /// The kernels whose code was counted.
     seen: Vec<String>,
 }
@@ -172,8 +166,8 @@ impl Counted {
             }
             self.cost.activity += counts.activity;
         }
-        if let (Some(sum), Some(watch)) = (&mut self.convergence, observer.watch) {
-            sum.add(&watch.finish());
+        if let Some(watch) = observer.watch {
+            self.convergence.add(&watch.finish());
         }
     }
 
@@ -235,12 +229,14 @@ struct Counter {
     profile: Profile,
     /// The address of the kernel.
     start: Option<u64>,
+    /// Only on machines without shared registers.
     watch: Option<Watch>,
 }
 
 impl Counter {
-    fn new(kernel: &Kernel, follows: bool) -> Counter {
+    fn new(kernel: &Kernel) -> Counter {
         let profile = Profile::new(kernel.arch(), Collect::SCALARS, NonZeroU32::MIN);
+        let follows = !kernel.arch().has_shared();
         Counter { profile, start: None, watch: follows.then(|| Watch::new(kernel)) }
     }
 }
