@@ -52,6 +52,8 @@ struct Lanes<'m, W: Word, const C: usize> {
     host_code: Option<Box<dyn HostCode>>,
     /// The instructions to issue, of whatever warps, before host code is asked again.
     host_pause: u64,
+    /// The warps whose registers host code has not written yet, as bits: none between turns.
+    unsettled: u64,
     warps: Warps<W, C>,
     system: System,
     /// The source of a seeded schedule.
@@ -126,6 +128,7 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
             code,
             host_code: None,
             host_pause: 0,
+            unsettled: 0,
             warps,
             system: System::at_reset(config, core, None, None),
             random: seeded(config, core),
@@ -221,7 +224,7 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
                 return Err(self.trap_at(number, TrapKind::OutOfFuel { limit }, lanes));
             }
             self.poll_console(number);
-            let end = self.issue_counted(number, budget, reborrow(&mut observer));
+            let end = self.issue(number, budget, reborrow(&mut observer));
             self.handle_end(number, end)?;
         }
         Ok(())
@@ -249,16 +252,6 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
             End::NoInstruction(kind) => self.no_instruction(number, kind),
             End::Event { event, next } => self.handle(number, event, next),
         }
-    }
-
-    /// As [`issue`](Self::issue), and counts what was issued.
-    fn issue_counted(
-        &mut self,
-        number: usize,
-        budget: u64,
-        observer: Option<&mut dyn Observer>,
-    ) -> End<W> {
-        self.count(number, |core| core.issue(number, budget, observer))
     }
 
     /// Counts what warp `number` issues.
@@ -330,11 +323,7 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
             }
             Event::Barrier { id, warps } => {
                 self.warps[number].status = Status::Waiting { id, warps, next };
-                let here = |warp: &Warp<W, C>| matches!(warp.status, Status::Waiting { id: other, .. } if other == id);
-                let waiting = self.warps.iter().filter(|warp| here(warp)).count();
-                if waiting as u64 == warps {
-                    self.warps.iter_mut().filter(|warp| here(warp)).for_each(Warp::release);
-                }
+                self.warps.arrive(id, warps);
             }
             Event::Unmasked | Event::CodeChanged => self.warps[number].pc = next,
             Event::Trap { kind, lanes } => return self.fault(number, kind, lanes, next),
@@ -381,6 +370,31 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
         self.trap = ended.err();
         false
     }
+
+    /// Runs warps for a while. Returns whether the core has something left to do.
+    fn take_turn(&mut self, mut observer: Option<&mut dyn Observer>) -> bool {
+        let usual = match self.schedule {
+            Schedule::Quantum(quantum) => {
+                (QUANTA * u64::from(quantum.get())).clamp(SHORTEST_TURN, TURN)
+            }
+            Schedule::Step | Schedule::Seeded(_) => TURN,
+        };
+        let turn = self.random.as_mut().map_or(usual, Random::length);
+        let until = self.issued + turn;
+        while self.trap.is_none() && self.issued < until {
+            let ran = match self.schedule {
+                Schedule::Step => self.rounds(until, reborrow(&mut observer)),
+                Schedule::Quantum(quantum) => {
+                    self.round(quantum.get().into(), reborrow(&mut observer))
+                }
+                Schedule::Seeded(_) => self.draw(reborrow(&mut observer)),
+            };
+            if !self.goes_on(ran) {
+                return false;
+            }
+        }
+        self.trap.is_none()
+    }
 }
 
 impl<W: Word, const C: usize> Core for Lanes<'_, W, C> {
@@ -414,28 +428,10 @@ impl<W: Word, const C: usize> Core for Lanes<'_, W, C> {
         self.system.device = Some(device.clone());
     }
 
-    fn turn(&mut self, mut observer: Option<&mut dyn Observer>) -> bool {
-        let usual = match self.schedule {
-            Schedule::Quantum(quantum) => {
-                (QUANTA * u64::from(quantum.get())).clamp(SHORTEST_TURN, TURN)
-            }
-            Schedule::Step | Schedule::Seeded(_) => TURN,
-        };
-        let turn = self.random.as_mut().map_or(usual, Random::length);
-        let until = self.issued + turn;
-        while self.trap.is_none() && self.issued < until {
-            let ran = match self.schedule {
-                Schedule::Step => self.rounds(until, reborrow(&mut observer)),
-                Schedule::Quantum(quantum) => {
-                    self.round(quantum.get().into(), reborrow(&mut observer))
-                }
-                Schedule::Seeded(_) => self.draw(reborrow(&mut observer)),
-            };
-            if !self.goes_on(ran) {
-                return false;
-            }
-        }
-        self.trap.is_none()
+    fn turn(&mut self, observer: Option<&mut dyn Observer>) -> bool {
+        let goes_on = self.take_turn(observer);
+        self.settle_all();
+        goes_on
     }
 
     fn step(&mut self, observer: Option<&mut dyn Observer>) -> bool {

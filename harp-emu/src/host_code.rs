@@ -4,7 +4,7 @@
 //! A [`HostTier`] makes a [`HostCode`] for each core. Before the interpreter runs a warp the core lends it the warp's
 //! state as a [`Frame`]. It may issue any number of instructions up to the budget, each wholly or not at all, and
 //! leaves everything else to the interpreter: what it cannot do, and what traps. Then it says for how many instructions,
-//! of this warp and others that run meanwhile, it does not want to be asked again.
+//! of this warp and others that run meanwhile, it does not want to be asked again, or that the warp is at a barrier.
 
 use harp_isa::{ArchId, Opcode, WordSize};
 
@@ -22,17 +22,37 @@ pub trait HostTier: Send + Sync {
 /// Runs the warps of a core in host code, where it can.
 pub trait HostCode: Send {
     /// Issues at most [`Frame::budget`] instructions. Afterwards the frame's state is as if the interpreter had
-    /// issued them. Returns how many instructions the interpreter should issue, at least 1, before it asks again: of this
-    /// warp, or of others if it stops or waits before.
-    fn run(&mut self, frame: &mut Frame<'_>) -> u64;
+    /// issued them, but for registers at a [barrier](HostEnd::Barrier): those may be written later, by
+    /// [`settle`](Self::settle).
+    fn run(&mut self, frame: &mut Frame<'_>) -> HostEnd;
+
+    /// Writes the registers of a warp that are not written yet. They are laid out as in a [`Frame`].
+    fn settle(&mut self, warp: u16, registers: &mut RegisterWords<'_>, lane_words: usize);
 
     /// The addresses of all instructions that it may run without looking at memory again lie in this range; the end
     /// is the first address behind. Stores to it are left to the interpreter, and followed by
     /// [`forget`](Self::forget).
     fn code(&self) -> std::ops::Range<u64>;
 
-    /// The memory that held its instructions may have changed.
+    /// The memory that held its instructions may have changed. All warps are settled.
     fn forget(&mut self);
+}
+
+/// What comes behind the instructions that a [`HostCode`] has issued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostEnd {
+    /// The interpreter should issue this many instructions, at least 1, before it asks again: of this warp, or of others
+    /// if it stops or waits before.
+    Pause(u64),
+    /// A `bar` without a guard, which is not issued yet; at least 1 of the budget is left for it.
+    Barrier {
+        /// The barrier's number in the first active lane.
+        id: u64,
+        /// How many warps it is for, in that lane.
+        warps: u64,
+        /// The address behind.
+        next: u64,
+    },
 }
 
 /// The state of a ready warp, lent to a [`HostCode`].

@@ -137,7 +137,7 @@ pub use stats::{CoreStats, Stats, WarpStats};
 pub use stop::CancelToken;
 pub use trap::{BarrierWait, PageAccess, Trap, TrapKind};
 // Another way to run warps.
-pub use host_code::{Frame, FrameStack, HostCode, HostTier, compute};
+pub use host_code::{Frame, FrameStack, HostCode, HostEnd, HostTier, compute};
 pub use word::{MemoryWords, RegisterWords};
 // The state of a machine that is not running.
 pub use inspect::{SavedState, StackEntry, WarpStatus, WarpView};

@@ -125,6 +125,11 @@ pub(crate) enum Body {
         dst: Option<u8>,
         reads: u64,
     },
+    /// A `bar`: the core does it, and control goes on. It reads the barrier's number and how many warps it is for.
+    Barrier {
+        id: u8,
+        warps: u8,
+    },
     /// The interpreter does it, and nothing is known afterwards.
     Unknown,
 }
@@ -166,8 +171,14 @@ impl Inst {
                 | Body::Split
                 | Body::Join
                 | Body::Foreign { .. }
+                | Body::Barrier { .. }
                 | Body::Unknown
         )
+    }
+
+    /// Whether others do it, and a warp comes back behind.
+    pub(crate) fn is_foreign(&self) -> bool {
+        matches!(self.body, Body::Foreign { .. } | Body::Barrier { .. })
     }
 
     /// The general registers that it reads and those that it writes.
@@ -192,6 +203,7 @@ impl Inst {
             Body::Foreign { dst, reads } => {
                 ((0..64).filter(|r| reads >> r & 1 != 0).collect(), dst)
             }
+            Body::Barrier { id, warps } => (vec![id, warps], None),
             Body::Nop | Body::Logic { .. } | Body::Split | Body::Join | Body::Unknown => {
                 (Vec::new(), None)
             }
@@ -367,7 +379,7 @@ fn body(op: Op, next: u64, shape: Shape) -> Body {
         }
         Op::Split {} => Body::Split,
         Op::Join {} => Body::Join,
-        Op::Bar { .. } => Body::Foreign { dst: None, reads },
+        Op::Bar { id, warps } => Body::Barrier { id: id.index(), warps: warps.index() },
         Op::AmoAdd { dst, .. }
         | Op::AmoAnd { dst, .. }
         | Op::AmoOr { dst, .. }

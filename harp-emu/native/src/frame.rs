@@ -30,6 +30,8 @@ pub(crate) enum Leave {
     Budget,
     /// The interpreter must do the next instruction.
     Foreign,
+    /// The core must do the next instruction, a `bar`.
+    Barrier,
     /// An access may trap, or concerns code, or is misaligned.
     Access,
     /// A division by zero, a branch on which lanes disagree, a full stack.
@@ -43,9 +45,10 @@ pub(crate) enum Leave {
 }
 
 impl Leave {
-    pub(crate) const ALL: [Leave; 7] = [
+    pub(crate) const ALL: [Leave; 8] = [
         Leave::Budget,
         Leave::Foreign,
+        Leave::Barrier,
         Leave::Access,
         Leave::Trap,
         Leave::Guard,
@@ -77,6 +80,8 @@ pub(crate) struct RawFrame {
     pub(crate) leave: u64,
     /// The number of the place at which it is left in any case, if [`Rules::leaves`](crate::rules::Rules) says so.
     pub(crate) leaving: u64,
+    /// The operands of the `bar` at which it was left: its number, and how many warps it is for.
+    pub(crate) barrier: [u64; 2],
     /// The number of the entry.
     pub(crate) entry: u64,
     /// The number of the list of registers that are no vectors where it was left.
@@ -135,6 +140,7 @@ impl RawFrame {
             next: NOWHERE,
             leave: 0,
             leaving: NOWHERE,
+            barrier: [0; 2],
             entry: 0,
             exit: 0,
             activated: 0,

@@ -193,7 +193,7 @@ impl Recorder {
             while let Some(inst) = fetcher.fetch(at).filter(|_| count < LONGEST) {
                 count += 1;
                 at = inst.next;
-                is_foreign = matches!(inst.body, Body::Foreign { .. });
+                is_foreign = inst.is_foreign();
                 if inst.ends_block() {
                     break;
                 }

@@ -202,7 +202,7 @@ impl Rules {
 
 /// Whether warps may enter a region at `to`, where control comes from `inst`.
 fn may_enter(inst: &Inst, to: u64) -> bool {
-    to <= inst.pc || matches!(inst.body, Body::Foreign { .. })
+    to <= inst.pc || inst.is_foreign()
 }
 
 /// The most splits of the divergence stack that are remembered.
@@ -414,7 +414,7 @@ impl Maker<'_> {
             let (read, written) = inst.registers();
             read.into_iter().chain(written).fold(bits, |bits, r| bits | 1 << r)
         });
-        let does = |inst: &Inst| !matches!(inst.body, Body::Foreign { .. } | Body::Unknown);
+        let does = |inst: &Inst| !inst.is_foreign() && !matches!(inst.body, Body::Unknown);
         let is_worth_it = insts.clone().filter(|inst| does(inst)).count() >= LEAST;
         let Maker { head, blocks, loops, .. } = self;
         let levels = entries.iter().map(|key| blocks[key].state.stack.clone()).collect();

@@ -12,17 +12,49 @@ use crate::shape::Shape;
 #[derive(Debug, Default)]
 pub(crate) struct Rows {
     /// What each entry expects.
-    pub(crate) entries: Vec<Vec<(u8, Class)>>,
+    pub(crate) entries: Vec<Entry>,
     pub(crate) exits: Vec<Exit>,
+}
+
+/// What an entry expects.
+#[derive(Debug, Default)]
+pub(crate) struct Entry {
+    /// Registers that are no vectors.
+    pub(crate) rows: Vec<(u8, Class)>,
+    /// Registers of which it reads all lanes, as bits.
+    pub(crate) vectors: u64,
 }
 
 /// What an exit leaves.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Exit {
-    /// Registers that are no vectors, with lane 0 in the frame.
-    pub(crate) rows: Vec<(u8, Class)>,
-    /// Registers that the code has written as vectors, or that the interpreter will write, as bits.
-    pub(crate) others: u64,
+    /// Registers that are no vectors.
+    pub(crate) rows: Vec<Row>,
+    /// Registers that the code has written as vectors, as bits.
+    pub(crate) vectors: u64,
+    /// Those that the interpreter will write.
+    pub(crate) foreign: u64,
+}
+
+/// A register that is no vector.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Row {
+    reg: u8,
+    /// Whether lane 0 is `value`, rather than in the frame.
+    is_constant: bool,
+    value: u64,
+    stride: u64,
+}
+
+impl Row {
+    pub(crate) fn new(reg: u8, class: Class) -> Row {
+        let stride = class.stride().unwrap_or(0);
+        let (is_constant, value) = match class {
+            Class::Const(value) => (true, value),
+            _ => (false, 0),
+        };
+        Row { reg, is_constant, value, stride }
+    }
 }
 
 /// Which of a warp's registers are known to hold which rows.
@@ -30,44 +62,61 @@ pub(crate) struct Exit {
 pub(crate) struct Held {
     /// The registers, as bits.
     known: u64,
+    /// Those of them of which only lane 0 is written.
+    pending: u64,
     /// Lane 0 and the distance of lanes.
     rows: [(u64, u64); 64],
 }
 
 impl Held {
     pub(crate) fn nothing() -> Held {
-        Held { known: 0, rows: [(0, 0); 64] }
+        Held { known: 0, pending: 0, rows: [(0, 0); 64] }
     }
 
-    /// Somebody else may have written registers.
+    /// Somebody else may have written registers. None is pending.
     pub(crate) fn forget(&mut self) {
+        debug_assert_eq!(self.pending, 0, "others look at registers that are not written");
         self.known = 0;
     }
 
-    /// Writes what an exit leaves, of which `scalars` has lane 0, where it is not there yet.
-    pub(crate) fn give(
+    /// Takes what an exit leaves, of which `scalars` has lane 0. Of registers that do not hold it yet lane 0 is written.
+    pub(crate) fn take(
         &mut self,
         registers: &mut RegisterWords<'_>,
         exit: &Exit,
         scalars: &[u64; 64],
         shape: Shape,
     ) {
-        for &(r, class) in &exit.rows {
-            let row = row(class, scalars[usize::from(r)]);
+        self.pending &= !exit.vectors;
+        for &Row { reg: r, is_constant, value, stride } in &exit.rows {
+            let first = if is_constant { value } else { scalars[usize::from(r)] };
+            let row = (first, stride);
             let (bit, held) = (1 << r, &mut self.rows[usize::from(r)]);
             if self.known & bit == 0 || *held != row {
-                write(registers, r, row, shape);
+                write_first(registers, r, first, shape);
                 *held = row;
                 self.known |= bit;
+                self.pending |= bit;
             } else {
                 debug_assert!(
-                    holds(registers, r, row, shape),
+                    self.pending & bit != 0 || holds(registers, r, row, shape),
                     "register {r} does not hold {row:x?}"
                 );
             }
         }
         // Behind the rows: what the interpreter writes may be one of them here.
-        self.known &= !exit.others;
+        self.known &= !(exit.vectors | exit.foreign);
+    }
+
+    /// Writes all lanes of those of these registers that are pending.
+    pub(crate) fn settle(&mut self, registers: &mut RegisterWords<'_>, which: u64, shape: Shape) {
+        let mut left = self.pending & which;
+        self.pending &= !which;
+        while left != 0 {
+            let r = left.trailing_zeros() as u8;
+            write(registers, r, self.rows[usize::from(r)], shape);
+            left &= left - 1;
+        }
     }
 }
 
@@ -147,6 +196,14 @@ fn holds(registers: &RegisterWords<'_>, r: u8, (first, stride): (u64, u64), shap
             is_row(&words[start..start + shape.lanes], first as u32, stride as u32)
         }
         RegisterWords::Eight(words) => is_row(&words[start..start + shape.lanes], first, stride),
+    }
+}
+
+fn write_first(registers: &mut RegisterWords<'_>, r: u8, first: u64, shape: Shape) {
+    let start = usize::from(r) * shape.lane_words;
+    match registers {
+        RegisterWords::Four(words) => words[start] = first as u32,
+        RegisterWords::Eight(words) => words[start] = first,
     }
 }
 

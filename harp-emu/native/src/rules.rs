@@ -390,7 +390,7 @@ impl Rules {
                     state.slots.insert(slot, state.regs[usize::from(value)]);
                 }
             }
-            Body::Foreign { .. } | Body::Unknown => state.slots.clear(),
+            Body::Foreign { .. } | Body::Barrier { .. } | Body::Unknown => state.slots.clear(),
             _ => {}
         }
     }

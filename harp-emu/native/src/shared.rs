@@ -67,6 +67,8 @@ pub struct LeaveCounts {
     pub budget: u64,
     /// The next instruction is one that the interpreter does.
     pub foreign: u64,
+    /// The next instruction is a barrier.
+    pub barrier: u64,
     /// An access outside of plain memory, or a misaligned one.
     pub access: u64,
     /// A division by zero, a divergent branch, a full or empty divergence stack.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use harp_emu::{Frame, HostCode, HostTier};
+use harp_emu::{Frame, HostCode, HostEnd, HostTier, RegisterWords};
 use harp_isa::ArchId;
 
 use crate::frame::{Leave, NOWHERE, RawFrame};
@@ -154,27 +154,17 @@ struct CoreCode {
 }
 
 impl HostCode for CoreCode {
-    fn run(&mut self, frame: &mut Frame<'_>) -> u64 {
-        let shape = Shape::new(self.arch, frame.lane_words);
-        loop {
-            self.adopt(shape, frame);
-            let full = *frame.active == shape.full();
-            let Some(place) = self.place(*frame.pc) else {
-                match self.outside(shape, frame) {
-                    Some(pause) => return pause,
-                    None => continue,
-                }
-            };
-            self.pause = FIRST_PAUSE;
-            let Some((number, entry)) = place.entries[usize::from(full)] else {
-                return place.left;
-            };
-            match self.enter(number, entry, shape, frame) {
-                // It goes on where another entry may be.
-                Some(Leave::End) if frame.budget > 0 => {}
-                Some(Leave::Foreign) => return 1,
-                _ => return self.place(*frame.pc).map_or(1, |place| place.left),
-            }
+    fn run(&mut self, frame: &mut Frame<'_>) -> HostEnd {
+        let end = self.visit(frame);
+        if !matches!(end, HostEnd::Barrier { .. }) {
+            self.settle(frame.place[0], &mut frame.registers, frame.lane_words);
+        }
+        end
+    }
+
+    fn settle(&mut self, warp: u16, registers: &mut RegisterWords<'_>, lane_words: usize) {
+        if let Some(waiting) = self.waiting.get_mut(usize::from(warp)) {
+            waiting.held.settle(registers, u64::MAX, Shape::new(self.arch, lane_words));
         }
     }
 
@@ -190,6 +180,39 @@ impl HostCode for CoreCode {
 }
 
 impl CoreCode {
+    /// Runs regions as long as one follows the other.
+    fn visit(&mut self, frame: &mut Frame<'_>) -> HostEnd {
+        let shape = Shape::new(self.arch, frame.lane_words);
+        loop {
+            self.adopt(shape, frame);
+            let full = *frame.active == shape.full();
+            let Some(place) = self.place(*frame.pc) else {
+                self.settle(frame.place[0], &mut frame.registers, frame.lane_words);
+                match self.outside(shape, frame) {
+                    Some(pause) => return HostEnd::Pause(pause),
+                    None => continue,
+                }
+            };
+            self.pause = FIRST_PAUSE;
+            let Some((number, entry)) = place.entries[usize::from(full)] else {
+                return HostEnd::Pause(place.left);
+            };
+            match self.enter(number, entry, shape, frame) {
+                // It goes on where another entry may be.
+                Some(Leave::End) if frame.budget > 0 => {}
+                Some(Leave::Foreign) => return HostEnd::Pause(1),
+                Some(Leave::Barrier) => {
+                    let ([id, warps], next) = (self.raw.barrier, self.raw.next);
+                    return HostEnd::Barrier { id, warps, next };
+                }
+                _ => {
+                    let left = self.place(*frame.pc).map_or(1, |place| place.left);
+                    return HostEnd::Pause(left);
+                }
+            }
+        }
+    }
+
     /// The place of the instruction at `pc`, if host code has it.
     fn place(&mut self, pc: u64) -> Option<Place> {
         let recent = &mut self.recent[(pc ^ pc >> 6) as usize % RECENT];
@@ -208,9 +231,10 @@ impl CoreCode {
         self.program = self.callee.map_or(0, |callee| {
             digest(frame.memory, callee.start..callee.start.saturating_add(callee.bytes))
         });
-        self.settle();
+        self.tell();
         self.adopted.clear();
-        self.waiting.clear();
+        // What is not written yet stays.
+        self.waiting.iter_mut().for_each(|waiting| waiting.pc = NOWHERE);
         self.places.clear();
         self.recent = [(u64::MAX, None); RECENT];
         self.range = 0..0;
@@ -273,14 +297,17 @@ impl CoreCode {
         }
         let waiting = &mut self.waiting[warp];
         let is_untouched = waiting.steps == frame.stats.steps && waiting.pc == raw.pc;
-        if !is_untouched {
-            waiting.held.forget();
-        }
         // At its head, a region assumes more than what holds behind the instruction before.
         let goes_on = is_untouched && waiting.number == number && entry > 0;
+        let held = &mut waiting.held;
+        let read = if goes_on { rows.entries[entry].vectors } else { u64::MAX };
+        held.settle(&mut frame.registers, read, shape);
+        if !is_untouched {
+            held.forget();
+        }
         let is_as_expected = goes_on
             || stands(raw, translated.region.levels(entry), shape)
-                && are_rows(&frame.registers, &rows.entries[entry], shape);
+                && are_rows(&frame.registers, &rows.entries[entry].rows, shape);
         let why = if is_as_expected {
             let memory = frame.memory;
             let is_called =
@@ -291,7 +318,7 @@ impl CoreCode {
             let why = *Leave::ALL.get(raw.leave as usize)?;
             if why != Leave::Entry {
                 let left = rows.exits.get(raw.exit as usize)?;
-                waiting.held.give(&mut frame.registers, left, &raw.scalars, shape);
+                held.take(&mut frame.registers, left, &raw.scalars, shape);
             }
             why
         } else {
@@ -302,7 +329,7 @@ impl CoreCode {
         frame.budget -= issued;
         waiting.number = number;
         (waiting.steps, waiting.pc) = match why {
-            Leave::Foreign => (frame.stats.steps + 1, raw.next),
+            Leave::Foreign | Leave::Barrier => (frame.stats.steps + 1, raw.next),
             _ => (frame.stats.steps, NOWHERE),
         };
         self.visits += 1;
@@ -323,6 +350,7 @@ impl CoreCode {
         *match why {
             Leave::Budget => &mut left.budget,
             Leave::Foreign => &mut left.foreign,
+            Leave::Barrier => &mut left.barrier,
             Leave::Access => &mut left.access,
             Leave::Trap => &mut left.trap,
             Leave::Guard => &mut left.guard,
@@ -332,7 +360,7 @@ impl CoreCode {
     }
 
     /// Adds what was seen of all regions to what others have seen.
-    fn settle(&mut self) {
+    fn tell(&mut self) {
         for Adopted { translated, tally } in &mut self.adopted {
             translated.add(std::mem::take(tally));
         }
@@ -465,7 +493,7 @@ fn stands(raw: &RawFrame, levels: &[Level], shape: Shape) -> bool {
 
 impl Drop for CoreCode {
     fn drop(&mut self) {
-        self.settle();
+        self.tell();
         let mut regions = self.shared.regions();
         let stats = &mut regions.stats;
         stats.visits += self.visits;
@@ -473,6 +501,7 @@ impl Drop for CoreCode {
         let (all, own) = (&mut stats.left, self.left);
         all.budget += own.budget;
         all.foreign += own.foreign;
+        all.barrier += own.barrier;
         all.access += own.access;
         all.trap += own.trap;
         all.guard += own.guard;

@@ -87,6 +87,8 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
         rounds: u64,
         mut observer: Option<&mut dyn Observer>,
     ) -> Result<(), Box<Trap>> {
+        // Warps are saved and restored.
+        self.settle_all();
         // Present input interrupts before the first instruction; an instruction that enables interrupts ends
         // the rounds.
         self.poll_console(0);
@@ -159,7 +161,7 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
             if left == 0 {
                 return None;
             }
-            match self.issue_counted(number, left, reborrow(&mut observer)) {
+            match self.issue(number, left, reborrow(&mut observer)) {
                 End::Budget => {}
                 End::Event { event: Event::CodeChanged, next } if !self.changes_code() => {
                     self.system.changed.clear();
@@ -186,7 +188,7 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
     pub(super) fn issue_quietly(&mut self, clock: Clock, rounds: u64) {
         let left = rounds.saturating_sub(self.done(clock));
         if left > 0 {
-            let end = self.issue_counted(clock.number, left, None);
+            let end = self.issue(clock.number, left, None);
             debug_assert!(matches!(end, End::Budget), "{end:?} where all is quiet");
         }
     }

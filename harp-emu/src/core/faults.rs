@@ -66,6 +66,7 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
             && let Some(entry) = self.system.entry
             && self.system.console.has_input()
         {
+            self.settle(number);
             let warp = &mut self.warps[number];
             let back = warp.pc;
             warp.interrupt(Interrupt::ConsoleInput, None, back, entry);

@@ -1,14 +1,23 @@
 //! Issues instructions of a warp: on the precise path, in host code to which it is lent, or on the fast path.
 
 use super::{Lanes, name};
+use crate::config::DivergentBarriers;
 use crate::exec::fast::{self, Host};
-use crate::exec::{End, Env};
-use crate::host_code::{Frame, FrameStack, HostTier};
+use crate::exec::{End, Env, Event, expected_at_barriers};
+use crate::host_code::{Frame, FrameStack, HostEnd, HostTier};
 use crate::observe::Observer;
 use crate::word::Word;
 
 /// Fewer instructions than this are not worth the way to host code and back.
 const LEAST: u64 = 16;
+
+/// What is left of a warp's budget behind host code.
+enum Share {
+    /// The interpreter should issue this many instructions.
+    Instructions(u64),
+    /// Nothing: the warp has issued a `bar`.
+    Barrier { id: u64, warps: u64, next: u64 },
+}
 
 impl<W: Word, const C: usize> Lanes<'_, W, C> {
     /// Lets a warp run in host code of this tier, where it has some. There is none for addresses that are translated, nor
@@ -17,10 +26,10 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
         let Env { translates, arch, .. } = self.env;
         let may_use = !translates && !arch.has_shared();
         self.host_code = may_use.then(|| tier.for_core(arch));
-        self.host_pause = 0;
+        (self.host_pause, self.unsettled) = (0, 0);
     }
 
-    /// Lets a warp issue at most `budget` instructions.
+    /// Lets a warp issue at most `budget` instructions, and counts them.
     pub(super) fn issue(
         &mut self,
         number: usize,
@@ -28,17 +37,21 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
         observer: Option<&mut dyn Observer>,
     ) -> End<W> {
         if self.goes_precisely(observer.is_some()) {
-            return self.issue_precisely(number, budget, observer);
+            return self.count(number, |core| core.issue_precisely(number, budget, observer));
         }
         let mut left = budget;
         loop {
             let share = match self.host_code {
                 None => left,
-                Some(_) => self.interpreters_share(number, &mut left),
+                Some(_) => match self.interpreters_share(number, &mut left) {
+                    Share::Instructions(0) => return End::Budget,
+                    Share::Instructions(share) => share,
+                    Share::Barrier { id, warps, next } => {
+                        return End::Event { event: Event::Barrier { id, warps }, next };
+                    }
+                },
             };
-            if share == 0 {
-                return End::Budget;
-            }
+            self.settle(number);
             let before = self.warps[number].stats.steps;
             let host = Host {
                 warp: &mut self.warps[number],
@@ -51,6 +64,7 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
                 _ => fast::run(self.level, host, &self.code, share),
             };
             let issued = self.warps[number].stats.steps - before;
+            self.issued += issued;
             left -= issued;
             self.host_pause = self.host_pause.saturating_sub(issued);
             if left == 0 || !matches!(end, End::Budget) {
@@ -61,21 +75,42 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
 
     /// Issues what host code has for a warp, of `left` instructions. Returns how many the interpreter should issue before
     /// it asks again; 0 if none is left.
-    fn interpreters_share(&mut self, number: usize, left: &mut u64) -> u64 {
+    fn interpreters_share(&mut self, number: usize, left: &mut u64) -> Share {
         if *left < LEAST {
-            return *left;
+            return Share::Instructions(*left);
         }
         if self.host_pause == 0 {
             let before = self.warps[number].stats.steps;
-            let Some(pause) = self.lend(number, *left) else { return *left };
-            self.host_pause = pause.max(1);
-            *left -= self.warps[number].stats.steps - before;
+            let Some(end) = self.lend(number, *left) else { return Share::Instructions(*left) };
+            let is_done = matches!(end, HostEnd::Barrier { .. }) && self.issue_barrier(number);
+            let issued = self.warps[number].stats.steps - before;
+            self.issued += issued;
+            *left -= issued;
+            self.host_pause = match end {
+                HostEnd::Pause(pause) => pause.max(1),
+                HostEnd::Barrier { id, warps, next } if is_done => {
+                    return Share::Barrier { id, warps, next };
+                }
+                HostEnd::Barrier { .. } => 1,
+            };
         }
-        (*left).min(self.host_pause)
+        Share::Instructions((*left).min(self.host_pause))
     }
 
-    /// Lends a warp to the host code, and returns for how many instructions that does not want it again.
-    fn lend(&mut self, number: usize, budget: u64) -> Option<u64> {
+    /// Issues the `bar` at which all active lanes of a warp are. Returns false if it traps, which is the interpreter's.
+    fn issue_barrier(&mut self, number: usize) -> bool {
+        let warp = &mut self.warps[number];
+        let allows_some = self.env.divergent_barriers == DivergentBarriers::Allow;
+        let issues = allows_some || warp.active == expected_at_barriers(warp, &self.env);
+        if issues {
+            warp.stats.steps += 1;
+            warp.stats.insts += u64::from(warp.active.count_ones());
+        }
+        issues
+    }
+
+    /// Lends a warp to the host code, and returns what that has found.
+    fn lend(&mut self, number: usize, budget: u64) -> Option<HostEnd> {
         let host_code = self.host_code.as_mut()?;
         let warp = &mut self.warps[number];
         let env = &self.env;
@@ -94,9 +129,34 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
             budget,
             place: [u16::from(name(number)), env.core, env.cores],
         };
-        let pause = host_code.run(&mut frame);
+        let end = host_code.run(&mut frame);
+        let bit = 1 << number;
+        self.unsettled &= !bit;
+        if matches!(end, HostEnd::Barrier { .. }) {
+            self.unsettled |= bit;
+        }
         self.env.plain_stores_from = self.plain_stores_from();
-        Some(pause)
+        Some(end)
+    }
+
+    /// Lets host code write the registers of a warp, before anybody else looks at them.
+    pub(super) fn settle(&mut self, number: usize) {
+        if self.unsettled >> number & 1 == 0 {
+            return;
+        }
+        self.unsettled &= !(1 << number);
+        if let Some(host_code) = &mut self.host_code {
+            let words = self.warps[number].regs.as_flattened_mut().as_flattened_mut();
+            let mut registers = W::registers(words);
+            host_code.settle(name(number).into(), &mut registers, C * crate::warp::GROUP);
+        }
+    }
+
+    /// The same of all warps.
+    pub(super) fn settle_all(&mut self) {
+        while self.unsettled != 0 {
+            self.settle(self.unsettled.trailing_zeros() as usize);
+        }
     }
 
     /// Whether host code holds any of the bytes `first` to `last`.
@@ -107,6 +167,7 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
 
     /// Lets host code look at memory again.
     pub(super) fn forget_host_code(&mut self) {
+        self.settle_all();
         if let Some(code) = &mut self.host_code {
             code.forget();
         }

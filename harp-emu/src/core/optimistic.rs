@@ -83,7 +83,7 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
             if budget == 0 {
                 return;
             }
-            let end = self.issue_counted(clock.number, budget, None);
+            let end = self.issue(clock.number, budget, None);
             if !matches!(end, End::Budget) {
                 // An instruction traps, whose turn has not come.
                 let was_issued = matches!(end, End::Event { .. });

@@ -2,7 +2,7 @@
 
 use std::ops::{Deref, DerefMut};
 
-use crate::warp::Warp;
+use crate::warp::{Status, Warp};
 use crate::word::Word;
 
 /// The warps of a core that have been started, which are the lowest. The others take no memory, unless a core has
@@ -11,12 +11,14 @@ pub(super) struct Warps<W, const C: usize> {
     /// The started warps, then those that were started before a reset.
     all: Vec<Warp<W, C>>,
     started: usize,
+    /// The numbers of barriers at which warps wait, and how many do at each: to look at all warps takes long.
+    waiting: Vec<(u64, u64)>,
 }
 
 impl<W: Word, const C: usize> Warps<W, C> {
     /// No warp started.
     pub(super) fn new() -> Self {
-        Warps { all: Vec::new(), started: 0 }
+        Warps { all: Vec::new(), started: 0, waiting: Vec::new() }
     }
 
     /// Starts the next of at most `limit` warps, which have that many registers: see [`Warp::new`]. `None` if the host
@@ -52,6 +54,23 @@ impl<W: Word, const C: usize> Warps<W, C> {
     /// Forgets that warps were started.
     pub(super) fn clear(&mut self) {
         self.started = 0;
+        self.waiting.clear();
+    }
+
+    /// A warp has begun to wait at barrier `id`. If that are as many as `wanted` now, they go on.
+    pub(super) fn arrive(&mut self, id: u64, wanted: u64) {
+        let place = self.waiting.iter().position(|&(barrier, _)| barrier == id);
+        let place = place.unwrap_or_else(|| {
+            self.waiting.push((id, 0));
+            self.waiting.len() - 1
+        });
+        let count = &mut self.waiting[place].1;
+        *count += 1;
+        if *count == wanted {
+            self.waiting.swap_remove(place);
+            let here = |warp: &&mut Warp<W, C>| matches!(warp.status, Status::Waiting { id: other, .. } if other == id);
+            self.iter_mut().filter(here).for_each(Warp::release);
+        }
     }
 }
 

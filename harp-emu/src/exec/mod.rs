@@ -69,6 +69,7 @@ use crate::trap::TrapKind;
 use crate::warp::{GROUP, Warp};
 use crate::word::Word;
 use kernels::Group;
+pub(crate) use simt::expected_at_barriers;
 use system::System;
 
 /// The state of a core, besides its warps, that no instruction changes.

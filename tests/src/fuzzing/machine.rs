@@ -133,13 +133,14 @@ fn check_host_code(program: &Program, reference: &Outcome, reached: &mut Counts)
 fn count_tier(native: &Native, has_shared: bool, reached: &mut Counts) {
     let TierStats { regions, visits, issued, left, .. } = native.stats();
     assert!(!has_shared || issued == 0, "host code with shared registers");
-    let LeaveCounts { budget, foreign, access, trap, guard, end, entry, .. } = left;
+    let LeaveCounts { budget, foreign, barrier, access, trap, guard, end, entry, .. } = left;
     for (name, count) in [
         ("host code regions", regions as u64),
         ("host code visits", visits),
         ("host code instructions", issued),
         ("host code left for budget", budget),
         ("host code left for foreign", foreign),
+        ("host code left for a barrier", barrier),
         ("host code left for access", access),
         ("host code left for trap", trap),
         ("host code left for guard", guard),

@@ -37,6 +37,7 @@ impl Emitter<'_, '_> {
             }
             Body::Split => self.split(),
             Body::Join => self.join(),
+            Body::Barrier { id, warps } => self.barrier(id, warps),
             _ => self.foreign(),
         }
     }
@@ -45,6 +46,26 @@ impl Emitter<'_, '_> {
     fn foreign(&mut self) {
         let needed = self.needed_at(self.at.index);
         self.exit(Place::At(self.at.inst.pc), Leave::Foreign, needed);
+    }
+
+    /// Leaves for a barrier, if all lanes are known to give it the same operands.
+    fn barrier(&mut self, id: u8, warps: u8) {
+        let operands = [id, warps];
+        let state = &self.at.state;
+        let is_uniform = |r: u8| state.regs[usize::from(r)].is_uniform();
+        if self.at.inst.guard.is_some() || !operands.into_iter().all(is_uniform) {
+            return self.foreign();
+        }
+        for (k, r) in operands.into_iter().enumerate() {
+            let word = self.reg_scalar(r);
+            let word = match self.shape.bytes() {
+                4 => self.b.ins().uextend(types::I64, word),
+                _ => word,
+            };
+            self.b.ins().store(aligned(), word, self.frame, at!(barrier) + 8 * k as i32);
+        }
+        let needed = self.needed_at(self.at.index);
+        self.exit(Place::At(self.at.inst.pc), Leave::Barrier, needed);
     }
 
     /// Blocks for a condition, from which the second one goes on.

@@ -4,11 +4,10 @@ use cranelift_codegen::ir::{Block, InstBuilder, JumpTableData, Value, types};
 
 use super::block::{At, Stub};
 use super::{Emitter, aligned};
-use crate::body::Body;
 use crate::class::Class;
 use crate::frame::{Leave, at};
 use crate::region::Key;
-use crate::rows::Exit;
+use crate::rows::{self, Exit, Row};
 use crate::rules::Bits;
 
 /// Where a warp goes on.
@@ -50,21 +49,22 @@ impl Emitter<'_, '_> {
     fn way_in(&mut self, key: Key, refused: Block) {
         self.at = At::start(self.region, key);
         let mut bad: Option<Value> = None;
-        let mut expected = Vec::new();
+        let mut expected = rows::Entry::default();
         let needed = self.needed_at(0);
         for r in bits_of(self.region.registers & needed.regs) {
             let index = usize::from(r);
             let class = self.at.state.regs[index];
             match class {
-                Class::Const(_) => expected.push((r, class)),
+                Class::Const(_) => expected.rows.push((r, class)),
                 Class::Uniform | Class::Affine(_) => {
-                    expected.push((r, class));
+                    expected.rows.push((r, class));
                     let (ty, registers) = (self.shape.int(), self.registers);
                     let offset = self.register_offset(r, 0);
                     let first = self.b.ins().load(ty, aligned(), registers, offset);
                     self.b.def_var(self.variables.scalars[index], first);
                 }
                 Class::Vector => {
+                    expected.vectors |= 1 << r;
                     for k in 0..self.shape.vectors() {
                         let (ty, registers) = (self.shape.int_vector(), self.registers);
                         let offset = self.register_offset(r, k);
@@ -131,20 +131,19 @@ impl Emitter<'_, '_> {
 
     fn write_back(&mut self, place: Place, why: Value, needed: Bits) {
         self.settle();
-        let (mut rows, mut others) = (Vec::new(), 0);
+        let (mut rows, mut foreign) = (Vec::new(), 0);
         let mut way = WayOut { preds: self.preds[1] & needed.preds, ..WayOut::default() };
         for r in bits_of(self.at.local.changed & self.region.registers & needed.regs) {
             let (class, index) = (self.reg(r).class, usize::from(r));
             match class {
-                Class::Const(_) => rows.push((r, class)),
+                Class::Const(_) => rows.push(Row::new(r, class)),
                 Class::Uniform | Class::Affine(_) => {
-                    rows.push((r, class));
+                    rows.push(Row::new(r, class));
                     way.scalars |= 1 << r;
                     let scalar = self.reg_scalar(r);
                     self.b.def_var(self.variables.scalars[index], scalar);
                 }
                 Class::Vector => {
-                    others |= 1 << r;
                     way.vectors |= 1 << r;
                     for (k, &v) in self.reg_vectors(r).iter().enumerate() {
                         self.b.def_var(self.variables.vectors[index][k], v);
@@ -156,10 +155,11 @@ impl Emitter<'_, '_> {
             let bits = self.pred_bits(p);
             self.b.def_var(self.variables.preds[usize::from(p)], bits);
         }
-        if let (Place::At(pc), Body::Foreign { .. }) = (place, self.at.inst.body)
+        if let Place::At(pc) = place
             && pc == self.at.inst.pc
+            && self.at.inst.is_foreign()
         {
-            others |= self.at.inst.registers().1.map_or(0, |dst| 1 << dst);
+            foreign |= self.at.inst.registers().1.map_or(0, |dst| 1 << dst);
             let next = self.long(self.at.inst.next);
             self.b.ins().store(aligned(), next, self.frame, at!(next));
         }
@@ -170,7 +170,7 @@ impl Emitter<'_, '_> {
         };
         let left = self.budget_left();
         let exits = &mut self.rows.exits;
-        let leaves = Exit { rows, others };
+        let leaves = Exit { rows, vectors: way.vectors, foreign };
         let exit = exits.iter().position(|other| *other == leaves).unwrap_or(exits.len());
         if exit == exits.len() {
             exits.push(leaves);
