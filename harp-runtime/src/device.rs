@@ -23,7 +23,7 @@ use crate::tier::HostCode;
 
 /// The most bytes at the bottom of guest memory that are reserved for the image. In small memories it
 /// is a quarter of the memory.
-const MAX_IMAGE_BYTES: u64 = 1 << 20;
+const MAX_IMAGE_BYTES: u64 = 16 << 20;
 
 /// Instructions that a warp runs before the next one does, where warps may wait for the lock: about as many as an access
 /// under the lock takes.

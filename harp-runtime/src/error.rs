@@ -289,7 +289,8 @@ impl std::error::Error for LaunchTrap {
 
 impl fmt::Display for LaunchTrap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let LaunchTrap { trap, kernel, site, place, trap_code, message, replay, .. } = self;
+        let LaunchTrap { trap, kernel, site, place, trap_code, message, findings, replay, .. } =
+            self;
         write!(f, "kernel `{kernel}`")?;
         if let TrapSite::Function { name, .. } = site {
             write!(f, ", function `{name}`")?;
@@ -308,6 +309,8 @@ impl fmt::Display for LaunchTrap {
             (None, Some(code)) => write!(f, ": {code}: {trap}")?,
             (None, None) => write!(f, ": {trap}")?,
         }
+        // What was wrong before may have led to the trap: a stack slot's end was passed, and the return address is lost.
+        findings.as_ref().map_or(Ok(()), |findings| write!(f, "\n{findings}"))?;
         replay.as_ref().map_or(Ok(()), |replay| write!(f, "\n{replay}"))
     }
 }

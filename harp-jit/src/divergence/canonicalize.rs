@@ -16,13 +16,13 @@ use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I32;
-use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, Type, Value};
+use cranelift_codegen::ir::{Block, BlockArg, Function, InstBuilder, Type, Value};
 use hashbrown::{HashMap, HashSet};
 use petgraph::algo::tarjan_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
 
 use super::TooMany;
-use super::edges::{Edge, destinations, edges_to, hand_on};
+use super::edges::{Edge, edges_to, hand_on};
 use crate::analysis::is_reducible;
 use crate::intrinsic::Intrinsic;
 use crate::plan::Steering;
@@ -97,22 +97,32 @@ fn without_header(
         let what = "arguments that edges pass into cycles with several entries";
         return Err(TooMany { what, given: *dispatched, limit: MAX_DISPATCHED });
     }
+    let mut edges: Vec<Edge> =
+        entries.iter().flat_map(|&entry| edges_to(func, cfg, entry)).collect();
+    edges.sort_unstable_by_key(|edge| (edge.from, edge.inst, edge.side));
+    let Dispatch { ways, chain } = insert_dispatch(func, &entries, &edges, steering);
     let mut rest = cycle;
-    rest.extend(insert_dispatch(func, cfg, &entries, &inside, steering));
+    let ways = edges.iter().zip(ways).filter(|(edge, _)| inside.contains(&edge.from));
+    rest.extend(ways.map(|(_, way)| way).chain(chain));
     cfg.compute(func);
     Ok(rest)
 }
 
-/// Redirects all edges to `entries` through a new dispatch block. Returns the other blocks created in the
-/// cycle.
-fn insert_dispatch(
+/// The blocks of a dispatch, except the one that it begins with.
+pub(super) struct Dispatch {
+    /// For each edge, the block that says where it leads to.
+    ways: Vec<Block>,
+    /// The comparisons.
+    chain: Vec<Block>,
+}
+
+/// Redirects `edges`, which lead to `entries`, through a new dispatch block.
+pub(super) fn insert_dispatch(
     func: &mut Function,
-    cfg: &ControlFlowGraph,
     entries: &[Block],
-    inside: &HashSet<Block>,
+    edges: &[Edge],
     steering: &mut Steering,
-) -> Vec<Block> {
-    let mut made = Vec::new();
+) -> Dispatch {
     let dispatch = func.dfg.make_block();
     let number = func.dfg.append_block_param(dispatch, I32);
     // The concatenated parameters of all entries.
@@ -122,40 +132,30 @@ fn insert_dispatch(
         .iter()
         .map(|types| types.iter().map(|&ty| func.dfg.append_block_param(dispatch, ty)).collect())
         .collect();
-    let mut edges: Vec<(Block, Inst)> = Vec::new();
-    for &entry in entries {
-        edges.extend(cfg.pred_iter(entry).map(|pred| (pred.block, pred.inst)));
-    }
-    edges.sort_unstable();
-    edges.dedup();
-    for (from, inst) in edges {
-        for side in 0..destinations(func, inst) {
-            let before = Edge { from, inst, side };
-            let Some(index) = entries.iter().position(|&entry| before.target(func) == entry) else {
-                continue;
-            };
-            let args = before.arguments(func);
-            let edge = func.dfg.make_block();
-            func.layout.append_block(edge);
-            let place = func.srcloc(inst);
-            let mut at = FuncCursor::new(func).with_srcloc(place).at_bottom(edge);
-            let mut all: Vec<BlockArg> = vec![at.ins().iconst(I32, index as i64).into()];
-            for (other, types) in types.iter().enumerate() {
-                if other == index {
-                    all.extend(args.iter().copied());
-                } else {
-                    all.extend(types.iter().map(|&ty| BlockArg::Value(undef(&mut at, ty))));
-                }
-            }
-            at.ins().jump(dispatch, &all);
-            before.redirect(func, edge, &[]);
-            if inside.contains(&from) {
-                made.push(edge);
+    let mut ways = Vec::new();
+    for before in edges {
+        let target = before.target(func);
+        let args = before.arguments(func);
+        let way = func.dfg.make_block();
+        func.layout.append_block(way);
+        let place = func.srcloc(before.inst);
+        let mut at = FuncCursor::new(func).with_srcloc(place).at_bottom(way);
+        let index = entries.iter().position(|&entry| entry == target);
+        let index = index.expect("edges lead to entries");
+        let mut all: Vec<BlockArg> = vec![at.ins().iconst(I32, index as i64).into()];
+        for (other, types) in types.iter().enumerate() {
+            if other == index {
+                all.extend(args.iter().copied());
+            } else {
+                all.extend(types.iter().map(|&ty| BlockArg::Value(undef(&mut at, ty))));
             }
         }
+        at.ins().jump(dispatch, &all);
+        before.redirect(func, way, &[]);
+        ways.push(way);
     }
-    made.extend(dispatch_body(func, dispatch, number, entries, &params, steering));
-    made
+    let chain = dispatch_body(func, dispatch, number, entries, &params, steering);
+    Dispatch { ways, chain }
 }
 
 /// Writes a chain of comparisons; returns its blocks except the first.

@@ -11,10 +11,11 @@
 //!    only;
 //! 2. [`mod@canonicalize`]: all cycles become natural loops with one back edge;
 //! 3. [`Uniformity`]: which branches diverge;
-//! 4. [`calls`]: calls on whose targets lanes disagree, and tail calls that not all lanes make;
-//! 5. [`Regions`]: the smallest region around each divergent branch that is entered in one place;
-//! 6. [`Decisions`]: how each region is managed;
-//! 7. [`mod@structurize`]: the function is rewritten.
+//! 4. [`Regions`]: the smallest region around each divergent branch that is entered in one place;
+//! 5. [`waiting_loops`]: joins loops that lanes leave in different rounds, though they wait for each other there;
+//! 6. [`calls`]: calls on whose targets lanes disagree, and tail calls that not all lanes make;
+//! 7. [`Decisions`]: how each region is managed;
+//! 8. [`mod@structurize`]: the function is rewritten.
 //!
 //! The only functions refused are those with [`TooMany`] values that are set in one place and live through
 //! others. Assumes a legalized function. [`check()`] proves from the plan alone that every path joins what it
@@ -47,6 +48,7 @@ mod structurize;
 mod tests;
 #[cfg(test)]
 mod validation_tests;
+mod waiting_loops;
 
 pub(crate) use canonicalize::canonicalize;
 pub(crate) use check::check;
@@ -144,7 +146,8 @@ pub(crate) fn prepare(
         let facts = Uniformity::compute(&func, known);
         let regions = Regions::find(&func, &facts);
         clock.begin(Stage::Divergence);
-        if calls::make_convergent(&mut func, &facts, &regions, &mut steering) {
+        let joined = waiting_loops::join(&mut func, &facts, &regions, known.callees, &mut steering);
+        if joined || calls::make_convergent(&mut func, &facts, &regions, &mut steering) {
             canonicalize(&mut func, &mut steering)?;
             continue;
         }

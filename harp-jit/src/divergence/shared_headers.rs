@@ -61,7 +61,7 @@ pub(crate) fn divide(func: &mut Function, callees: &dyn Callees) {
 }
 
 /// The blocks in which lanes may wait for others.
-fn waiting(func: &Function, callees: &dyn Callees) -> EntitySet<Block> {
+pub(super) fn waiting(func: &Function, callees: &dyn Callees) -> EntitySet<Block> {
     let mut found = EntitySet::new();
     for block in func.layout.blocks() {
         let mut insts = func.layout.block_insts(block);

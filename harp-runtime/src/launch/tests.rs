@@ -336,6 +336,15 @@ fn kernels_that_do_not_link_or_fit_are_refused() {
     assert_eq!(error, LaunchError::Stacks(stacks));
 }
 
+/// Kernels of tens of thousands of instructions take more than a megabyte on machines with long instructions.
+#[test]
+fn large_kernels_fit_the_usual_memory() {
+    let text = ".perm x\n.global\ntest: jmpr %ra\n.perm r\ntable: .space 0x60000";
+    let device = Device::new(DeviceConfig::new(ArchId::HARP64)).unwrap();
+    let kernel = TestKernel::new(ArchId::HARP64, text, &[]);
+    kernel.launch(&device, LaunchConfig::grid_1d(20), &[]).unwrap();
+}
+
 /// Launches a kernel that must trap over 40 work-items of a machine of 8 lanes.
 fn trap_of(text: &str, config: LaunchConfig) -> LaunchTrap {
     let device = device("4w8/8/8/4", 1);

@@ -466,3 +466,28 @@ fn checks_are_asked_for_and_findings_are_limited() {
     let launch = queue.launch(&std::sync::Arc::new(kernel), grid, &[Arg::from(&data)]);
     assert!(matches!(launch.wait(), Err(QueueError::Launch(LaunchError::Findings(_)))));
 }
+
+#[test]
+fn traps_tell_what_was_found_before() {
+    for arch in MACHINES {
+        let device = device(arch);
+        // The element behind the buffer is stored, then the lanes trap.
+        let kernel = compiled(device.arch(), &|b| {
+            let (data, i) = (b.buffer::<i32>("data"), b.global_id(0));
+            let next = b.ins().iadd_imm_s(i, 1);
+            let zero = b.ins().iconst(types::I32, 0);
+            b.store(data, next, zero);
+            b.assert(zero, "all fail");
+        });
+        let data = device.buffer_zeroed::<i32>(1).unwrap();
+        let config = LaunchConfig::grid_1d(1).with_checks(Checks::all());
+        let error = device.launch(&kernel, config, &[Arg::from(&data)]).unwrap_err();
+        let LaunchError::Trap(trap) = &error else { panic!("{error}") };
+        assert_eq!(trap.findings.as_ref().map(|findings| findings.list.len()), Some(1), "{error}");
+        let text = error.to_string();
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[0].contains("assertion failed: all fail"), "{text}");
+        assert_eq!(lines[1], "kernel `checked`: 1 finding", "{text}");
+        assert!(lines[2].starts_with("  out of bounds: store of i32"), "{text}");
+    }
+}

@@ -131,8 +131,13 @@ impl<'m> Translator<'_, '_, 'm> {
     fn outline(&mut self, blocks: &[&module::Block]) -> Result<()> {
         for (number, block) in blocks.iter().enumerate() {
             let target = self.b.create_block();
-            let mut phis = block.start..block.start;
-            for at in block.start..block.end {
+            // Translators of LLVM's code put some merge instructions first.
+            let is_merge = |&at: &usize| {
+                matches!(self.module.code.get(at).op, Op::LoopMerge | Op::SelectionMerge)
+            };
+            let start = block.start + (block.start..block.end).take_while(is_merge).count();
+            let mut phis = start..start;
+            for at in start..block.end {
                 self.at = at;
                 let inst = self.module.code.get(at);
                 if inst.op != Op::Phi {

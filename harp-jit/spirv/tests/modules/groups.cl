@@ -86,3 +86,17 @@ kernel void elect(global int *out, volatile local int *winner) {
     *winner = get_local_id(0);
     out[get_global_id(0)] = *winner;
 }
+
+// Compilers store sums in one place, before the barrier: work-items come there by an outer loop if they have a new sum, by an
+// inner one if not.
+kernel void tree(global const int *in, global int *out, local int *sums) {
+    int l = get_local_id(0);
+    sums[l] = in[get_global_id(0)];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int span = 1; span < get_local_size(0); span *= 2) {
+        if (l % (2 * span) == 0)
+            sums[l] += sums[l + span];
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    out[get_global_id(0)] = sums[l];
+}

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::support::everywhere;
-use harp_jit::{CompileOptions, DivergenceStrategy};
+use crate::support::{Level, bytes, everywhere, file};
+use harp_jit::{CompileOptions, DivergenceStrategy, Kernel};
 use harp_runtime::{Arg, LaunchConfig};
+use harp_spirv::SpirvModule;
 
 /// Runs a kernel that takes and gives an integer for each work-item.
 fn each(kernel: &str, inputs: &[i32], host: impl Fn(i32) -> i32) {
@@ -32,6 +33,46 @@ fn instructions_for_debuggers_may_stand_before_phis() {
         let (x, out) = (case.buffer(&[3, 1, 4, 1, 5]), case.zeros::<i32>(40));
         case.line("sums", 40, &[Arg::from(&x), Arg::from(&out), Arg::from(5)]);
         assert_eq!(case.read(&out), [46; 40], "{case}");
+    });
+}
+
+/// A module in which blocks that begin with a phi begin with merge instructions, two of them, as some translators write them.
+fn merges_before_phis(module: &[u8]) -> Vec<u8> {
+    const PHI: u32 = 245;
+    const LOOP_MERGE: u32 = 246;
+    const LABEL: u32 = 248;
+    let words = module.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().unwrap()));
+    let words: Vec<u32> = words.collect();
+    let (header, mut rest) = words.split_at(5);
+    let (mut changed, mut label) = (header.to_vec(), None);
+    while let Some(&first) = rest.first() {
+        let (inst, others) = rest.split_at((first >> 16) as usize);
+        if let (PHI, Some(label)) = (first & 0xffff, label) {
+            changed.extend([4 << 16 | LOOP_MERGE, label, label, 0].repeat(2));
+        }
+        label = (first & 0xffff == LABEL).then(|| inst[1]);
+        changed.extend(inst);
+        rest = others;
+    }
+    changed.into_iter().flat_map(u32::to_le_bytes).collect()
+}
+
+#[test]
+fn merge_instructions_may_stand_before_phis() {
+    everywhere("control", |case| {
+        let original = bytes(&file("control", case.arch.word(), case.level));
+        let changed = merges_before_phis(&original);
+        assert!(case.level == Level::Unoptimized || changed.len() > original.len(), "{case}");
+        let module = SpirvModule::parse(&changed).unwrap();
+        let kernel = module.kernel("loops", case.arch).unwrap();
+        let kernel = kernel.compile(&CompileOptions::default()).unwrap();
+        let x = case.buffer(&[5, 70, 0, 23]);
+        let run = |kernel: &Kernel| {
+            let out = case.zeros::<i32>(4);
+            case.run(kernel, LaunchConfig::grid_1d(4), &[Arg::from(&x), Arg::from(&out)]);
+            case.read(&out)
+        };
+        assert_eq!(run(&kernel), run(&case.kernel("loops")), "{case}");
     });
 }
 

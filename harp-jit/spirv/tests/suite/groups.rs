@@ -42,6 +42,22 @@ fn volatile_memory_is_read_again_after_others_have_written() {
 }
 
 #[test]
+fn work_items_wait_together_wherever_they_come_from() {
+    everywhere("groups", |case| {
+        let group = 16;
+        let input: Vec<i32> = (0..3 * group as i32).map(|n| n * 5 % 17).collect();
+        let out = case.zeros::<i32>(input.len());
+        let config = LaunchConfig::grid_1d(input.len()).with_groups_1d(group);
+        let args = [Arg::from(&case.buffer(&input)), Arg::from(&out), Arg::group::<i32>(group)];
+        case.launch("tree", config, &args);
+        for (i, given) in case.read(&out).into_iter().enumerate() {
+            let span = if i % group == 0 { group } else { 1 << (i % group).trailing_zeros() };
+            assert_eq!(given, input[i..i + span].iter().sum::<i32>(), "{i} on {case}");
+        }
+    });
+}
+
+#[test]
 fn groups_copy_together() {
     everywhere("groups", |case| {
         let (len, group, stride) = (32, 8, 3);

@@ -205,3 +205,66 @@ fn a_barrier_behind_an_inner_loop_may_share_its_header() {
         }
     }
 }
+
+/// A tree of sums in which a work-item goes through the outer header only when it has a new sum; all wait in the inner loop.
+/// With `branch`, the way to the inner loop is no straight line.
+fn loops_that_wait_in_the_inner_one(b: &mut KernelBuilder<'_>, branch: bool) {
+    let data = b.param(ParamType::Pointer);
+    let (local, global, size) = (b.local_index(), b.global_id(0), b.local_size(0));
+    let word = b.word_int();
+    let sums = b.group_array(word, 256);
+    let [outer, inner, test, work, exit] = std::array::from_fn(|_| b.create_block());
+    let [sum, span] = [word; 2].map(|ty| b.append_block_param(outer, ty));
+    let inner_span = b.append_block_param(inner, word);
+    let (start, one) = (b.load_elem(word, data, global), b.ins().iconst(word, 1));
+    b.ins().jump(outer, &[start.into(), one.into()]);
+
+    b.switch_to_block(outer);
+    b.store_elem(sum, sums, local);
+    if branch {
+        let odd = b.ins().band_imm_u(local, 1);
+        b.if_then(odd, |b| b.store_elem(sum, sums, local));
+    }
+    b.ins().jump(inner, &[span.into()]);
+
+    b.switch_to_block(inner);
+    b.barrier();
+    let more = b.ins().icmp(IntCC::UnsignedLessThan, inner_span, size);
+    b.ins().brif(more, test, &[], exit, &[]);
+
+    b.switch_to_block(test);
+    let next = b.ins().ishl_imm_u(inner_span, 1);
+    let rest = b.ins().urem(local, next);
+    b.ins().brif(rest, inner, &[next.into()], work, &[]);
+
+    b.switch_to_block(work);
+    let other = b.ins().iadd(local, inner_span);
+    let other = b.load_elem(word, sums, other);
+    let sum_of_both = b.ins().iadd(sum, other);
+    b.ins().jump(outer, &[sum_of_both.into(), next.into()]);
+
+    b.switch_to_block(exit);
+    b.store_elem(sum, data, global);
+}
+
+#[test]
+fn lanes_may_leave_a_loop_with_a_barrier_for_the_loop_around_it() {
+    const GROUP: usize = 8;
+    let start: Vec<i32> = (0..2 * GROUP as i32).map(|n| n * n % 23).collect();
+    let sum_from = |i: usize| -> u32 {
+        let local = i % GROUP;
+        let span = if local == 0 { GROUP } else { 1 << local.trailing_zeros() };
+        start[i..i + span].iter().sum::<i32>() as u32
+    };
+    let wanted: Vec<u32> = (0..start.len()).map(sum_from).collect();
+    for id in MACHINES {
+        let arch: ArchId = id.parse().unwrap();
+        for branch in [false, true] {
+            for kernel in compile_all(arch, |b| loops_that_wait_in_the_inner_one(b, branch)) {
+                let config = LaunchConfig::grid_1d(2 * GROUP).with_groups_1d(GROUP);
+                let out = run(&device(arch, 1), &kernel, config, &start);
+                assert_eq!(out, wanted, "{id}, branch: {branch}");
+            }
+        }
+    }
+}
