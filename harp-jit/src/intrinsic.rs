@@ -369,16 +369,6 @@ impl Intrinsic {
         })
     }
 
-    /// How many of the intrinsics that a function imports read the group control block.
-    pub(crate) fn group_words(func: &Function) -> usize {
-        let named = |name: &ExternalName| match name {
-            ExternalName::TestCase(name) => Row::of_name(name.raw()).map(|row| row.intrinsic),
-            _ => None,
-        };
-        let imported = func.dfg.ext_funcs.values().filter_map(|callee| named(&callee.name));
-        imported.filter(|one| matches!(one, Intrinsic::GroupWord(_) | Intrinsic::Barrier)).count()
-    }
-
     /// The intrinsic that `inst` calls. None if `inst` is not a call, calls something else, or calls
     /// the name with other parameters and results than [`signature`](Intrinsic::signature) gives for some
     /// integer as the word.

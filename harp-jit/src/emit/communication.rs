@@ -12,28 +12,19 @@ pub(super) struct ShuffleTemps {
 }
 
 impl Emitter<'_> {
-    /// Loads a word of the group control block, whose address is in `block`.
-    pub(super) fn group_word(&mut self, dst: Gpr, block: Option<Gpr>, field: GroupField) {
-        let base = self.group_block(block, dst);
-        self.op(Op::Ld { dst, base, offset: field.offset(self.word).into() });
-    }
-
-    /// The register with the address of the group control block: `temp` if it is not in one yet. The lane control block has
-    /// it.
-    fn group_block(&mut self, block: Option<Gpr>, temp: Gpr) -> Gpr {
-        block.unwrap_or_else(|| {
-            self.lane_word(temp, LaneField::Group);
-            temp
-        })
+    /// Loads a word of the group control block, whose address is in the lane's.
+    pub(super) fn group_word(&mut self, dst: Gpr, field: GroupField) {
+        self.lane_word(dst, LaneField::Group);
+        self.op(Op::Ld { dst, base: dst, offset: field.offset(self.word).into() });
     }
 
     /// Loads the number of the group's barrier, and how many warps of the group have work-items.
-    pub(super) fn barrier_words(&mut self, id: Gpr, warps: Gpr, block: Option<Gpr>) {
-        let base = self.group_block(block, warps);
+    pub(super) fn barrier_words(&mut self, id: Gpr, warps: Gpr) {
+        self.lane_word(warps, LaneField::Group);
         let field = |field: GroupField| field.offset(self.word).into();
         let (barrier, count) = (field(GroupField::Barrier), field(GroupField::BarrierWarps));
-        self.op(Op::Ld { dst: id, base, offset: barrier });
-        self.op(Op::Ld { dst: warps, base, offset: count });
+        self.op(Op::Ld { dst: id, base: warps, offset: barrier });
+        self.op(Op::Ld { dst: warps, base: warps, offset: count });
     }
 
     /// `dst` := the `value` of the lane with number `lane`, by base instructions. Every executing lane clears

@@ -294,16 +294,11 @@ impl Emitter<'_> {
             }
             MInst::Const { dst, value } => self.constant(at.gpr(dst), value),
             MInst::LaneWord { dst, field } => self.lane_word(at.gpr(dst), field),
-            MInst::GroupWord { dst, block, field } => {
-                self.group_word(at.gpr(dst), block.map(|block| at.gpr(block)), field);
-            }
+            MInst::GroupWord { dst, field } => self.group_word(at.gpr(dst), field),
             MInst::Any { dst, src, address, temp } => {
                 self.any(at.pred(dst), at.pred(src), at.gpr(address), at.gpr(temp));
             }
-            MInst::BarrierWords { id, warps, block } => {
-                let block = block.map(|block| at.gpr(block));
-                self.barrier_words(at.gpr(id), at.gpr(warps), block);
-            }
+            MInst::BarrierWords { id, warps } => self.barrier_words(at.gpr(id), at.gpr(warps)),
             MInst::Barrier { id, warps } => {
                 self.op(Op::Bar { id: at.gpr(id), warps: at.gpr(warps) });
             }

@@ -112,11 +112,8 @@ impl Lower<'_> {
                 self.inst_code.extend(loads);
             }
         }
-        if let Some(dst) = self.group_block {
-            self.inst_code.push(MInst::LaneWord { dst, field: LaneField::Group });
-        }
         if let Some([id, warps]) = self.barrier_words {
-            self.inst_code.push(MInst::BarrierWords { id, warps, block: self.group_block });
+            self.inst_code.push(MInst::BarrierWords { id, warps });
         }
         if let Some(dst) = self.scratch_address {
             self.inst_code.push(MInst::LaneWord { dst, field: LaneField::ScratchAddress });

@@ -6,34 +6,22 @@ use harp_isa::{Opcode, RegClass};
 use super::{Lower, rules};
 use crate::vcode::{MInst, MOperand, Reg};
 
-/// Machines with fewer registers look words of the group up where they are needed: kept from the function's entry on, what
-/// that takes would be spilled, or other values in its place.
-const REGISTERS_FOR_GROUPS: u8 = 16;
+/// Machines with fewer registers look a barrier up where it is: kept from the function's entry on, what it needs would
+/// be spilled, or other values in its place.
+const REGISTERS_FOR_BARRIERS: u8 = 16;
 
 impl Lower<'_> {
     pub(super) fn barrier(&mut self) {
         let vcode = &mut self.vcode;
         let mut words = || [(); 2].map(|()| vcode.new_reg(RegClass::Gpr));
-        let [id, warps] = if self.arch.gprs() < REGISTERS_FOR_GROUPS {
+        let [id, warps] = if self.arch.gprs() < REGISTERS_FOR_BARRIERS {
             let [id, warps] = words();
-            self.inst_code.push(MInst::BarrierWords { id, warps, block: None });
+            self.inst_code.push(MInst::BarrierWords { id, warps });
             [id, warps]
         } else {
-            let words = *self.barrier_words.get_or_insert_with(words);
-            self.group_block();
-            words
+            *self.barrier_words.get_or_insert_with(words)
         };
         self.inst_code.push(MInst::Barrier { id, warps });
-    }
-
-    /// The address of the group control block, if it is worth to be kept: if several of its words are read. Where lanes share
-    /// registers a load of a lane's own would be of a row.
-    pub(super) fn group_block(&mut self) -> Option<Reg> {
-        let is_kept = self.arch.gprs() >= REGISTERS_FOR_GROUPS
-            && !self.arch.has_shared()
-            && self.group_words > 1;
-        let vcode = &mut self.vcode;
-        is_kept.then(|| *self.group_block.get_or_insert_with(|| vcode.new_reg(RegClass::Gpr)))
     }
 
     /// Whether the truth value holds in any executing lane.

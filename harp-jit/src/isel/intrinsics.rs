@@ -90,8 +90,7 @@ impl Lower<'_> {
 
     fn group_word(&mut self, field: GroupField) -> Reg {
         let dst = self.vcode.new_reg(RegClass::Gpr);
-        let block = self.group_block();
-        self.inst_code.push(MInst::GroupWord { dst, block, field });
+        self.inst_code.push(MInst::GroupWord { dst, field });
         dst
     }
 }

@@ -105,10 +105,6 @@ struct Lower<'a> {
     global_id_x: Option<Reg>,
     /// What barriers need, if there are any: a work-group keeps its barrier.
     barrier_words: Option<[Reg; 2]>,
-    /// How many different words of the group control block are read; those of barriers count as one.
-    group_words: usize,
-    /// The register with the address of that block, if it is kept.
-    group_block: Option<Reg>,
     /// The register with the address of the warp's scratch word, if it is used.
     scratch_address: Option<Reg>,
     /// Values that are read more than once.
@@ -159,8 +155,6 @@ impl<'a> Lower<'a> {
             preds: SecondaryMap::new(),
             global_id_x: None,
             barrier_words: None,
-            group_words: Intrinsic::group_words(func),
-            group_block: None,
             scratch_address: None,
             shared: shared(func),
             predicate_params: truth::predicate_params(func),

@@ -154,10 +154,10 @@ pub(crate) enum MInst {
     Undef { dst: Reg },
     /// A word of the lane control block.
     LaneWord { dst: Reg, field: LaneField },
-    /// A word of the group control block, whose address is in `block` or else looked up.
-    GroupWord { dst: Reg, block: Option<Reg>, field: GroupField },
+    /// A word of the group control block.
+    GroupWord { dst: Reg, field: GroupField },
     /// The number of the work-group's barrier, and how many warps must reach it.
-    BarrierWords { id: Reg, warps: Reg, block: Option<Reg> },
+    BarrierWords { id: Reg, warps: Reg },
     /// Waits for the other warps of the work-group, at what [`MInst::BarrierWords`] gives.
     Barrier { id: Reg, warps: Reg },
     /// The `value` of the lane with number `lane`, exchanged through the lane control blocks; the lane's own

@@ -71,6 +71,7 @@ macro_rules! walk {
             }
             MInst::Const { dst, .. }
             | MInst::LaneWord { dst, .. }
+            | MInst::GroupWord { dst, .. }
             | MInst::LoadWord { dst, .. }
             | MInst::FrameValue { dst, .. }
             | MInst::Address { dst, .. } => $visit(dst, Access::Def),
@@ -106,16 +107,7 @@ macro_rules! walk {
                 $visit(address, Access::Use);
                 $visit(dst, Access::Def);
             }
-            MInst::GroupWord { dst, block, .. } => {
-                if let Some(block) = block {
-                    $visit(block, Access::Use);
-                }
-                $visit(dst, Access::Def);
-            }
-            MInst::BarrierWords { id, warps, block } => {
-                if let Some(block) = block {
-                    $visit(block, Access::Use);
-                }
+            MInst::BarrierWords { id, warps } => {
                 $visit(id, Access::Def);
                 $visit(warps, Access::Def);
             }
