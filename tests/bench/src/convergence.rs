@@ -238,8 +238,8 @@ mod tests {
             stretch(12, true, 1),
             stretch(15, true, 1),
         ];
-        // All but the joins, and the branch of those that leave.
-        assert_eq!(together(&call), [5 + 1 + 7 + 1, 0]);
+        // All but the joins, which an oracle lets both sides do together, and the branch of those that leave.
+        assert_eq!(together(&call), [5 + 1 + 7 + 1, 1]);
     }
 
     #[test]
