@@ -20,7 +20,7 @@ pub(crate) struct Rows {
 #[derive(Debug, Default)]
 pub(crate) struct Entry {
     /// Registers that are no vectors.
-    pub(crate) rows: Vec<(u8, Class)>,
+    pub(crate) rows: Vec<Row>,
     /// Registers of which it reads all lanes, as bits.
     pub(crate) vectors: u64,
 }
@@ -40,20 +40,17 @@ pub(crate) struct Exit {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Row {
     reg: u8,
-    /// Whether lane 0 is `value`, rather than in the frame.
-    is_constant: bool,
-    value: u64,
+    /// What lane 0 holds, if that is known.
+    first: Option<u64>,
+    /// The distance of lanes.
     stride: u64,
 }
 
 impl Row {
     pub(crate) fn new(reg: u8, class: Class) -> Row {
         let stride = class.stride().unwrap_or(0);
-        let (is_constant, value) = match class {
-            Class::Const(value) => (true, value),
-            _ => (false, 0),
-        };
-        Row { reg, is_constant, value, stride }
+        let first = if let Class::Const(value) = class { Some(value) } else { None };
+        Row { reg, first, stride }
     }
 }
 
@@ -88,8 +85,8 @@ impl Held {
         shape: Shape,
     ) {
         self.pending &= !exit.vectors;
-        for &Row { reg: r, is_constant, value, stride } in &exit.rows {
-            let first = if is_constant { value } else { scalars[usize::from(r)] };
+        for &Row { reg: r, first, stride } in &exit.rows {
+            let first = first.unwrap_or(scalars[usize::from(r)]);
             let row = (first, stride);
             let (bit, held) = (1 << r, &mut self.rows[usize::from(r)]);
             if self.known & bit == 0 || *held != row {
@@ -163,21 +160,12 @@ fn write_row<T: Lane>(words: &mut [T], first: T, stride: T) {
     }
 }
 
-/// Lane 0 of a register that is no vector, whose lane 0 holds `first` if it is not known, and the distance of lanes.
-fn row(class: Class, first: u64) -> (u64, u64) {
-    let first = if let Class::Const(value) = class { value } else { first };
-    (first, class.stride().unwrap_or(0))
-}
-
 /// Whether registers that are to be no vectors are as expected.
-pub(crate) fn are_rows(
-    registers: &RegisterWords<'_>,
-    expected: &[(u8, Class)],
-    shape: Shape,
-) -> bool {
-    expected
-        .iter()
-        .all(|&(r, class)| holds(registers, r, row(class, first_lane(registers, r, shape)), shape))
+pub(crate) fn are_rows(registers: &RegisterWords<'_>, expected: &[Row], shape: Shape) -> bool {
+    expected.iter().all(|&Row { reg, first, stride }| {
+        let first = first.unwrap_or_else(|| first_lane(registers, reg, shape));
+        holds(registers, reg, (first, stride), shape)
+    })
 }
 
 /// Lane 0 of a register.

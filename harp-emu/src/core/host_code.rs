@@ -13,7 +13,7 @@ const LEAST: u64 = 16;
 
 /// What is left of a warp's budget behind host code.
 enum Share {
-    /// The interpreter should issue this many instructions.
+    /// The interpreter should issue this many instructions before host code is asked again.
     Instructions(u64),
     /// Nothing: the warp has issued a `bar`.
     Barrier { id: u64, warps: u64, next: u64 },
@@ -73,8 +73,8 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
         }
     }
 
-    /// Issues what host code has for a warp, of `left` instructions. Returns how many the interpreter should issue before
-    /// it asks again; 0 if none is left.
+    /// Issues what host code has for a warp, of `left` instructions. Returns what comes behind: 0 instructions if none is
+    /// left.
     fn interpreters_share(&mut self, number: usize, left: &mut u64) -> Share {
         if *left < LEAST {
             return Share::Instructions(*left);

@@ -57,7 +57,7 @@ impl<W: Word, const C: usize> Warps<W, C> {
         self.waiting.clear();
     }
 
-    /// A warp has begun to wait at barrier `id`. If that are as many as `wanted` now, they go on.
+    /// One more warp waits at barrier `id`. As soon as `wanted` do, they go on.
     pub(super) fn arrive(&mut self, id: u64, wanted: u64) {
         let place = self.waiting.iter().position(|&(barrier, _)| barrier == id);
         let place = place.unwrap_or_else(|| {
@@ -68,8 +68,11 @@ impl<W: Word, const C: usize> Warps<W, C> {
         *count += 1;
         if *count == wanted {
             self.waiting.swap_remove(place);
-            let here = |warp: &&mut Warp<W, C>| matches!(warp.status, Status::Waiting { id: other, .. } if other == id);
-            self.iter_mut().filter(here).for_each(Warp::release);
+            for warp in self.iter_mut() {
+                if matches!(warp.status, Status::Waiting { id: other, .. } if other == id) {
+                    warp.release();
+                }
+            }
         }
     }
 }

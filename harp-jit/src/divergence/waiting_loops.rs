@@ -42,23 +42,34 @@ pub(super) fn join(
     callees: &dyn Callees,
     steering: &mut Steering,
 ) -> bool {
-    let waiting = waiting(func, callees);
-    if waiting.is_empty() {
+    let inner_loops = inner_loops(facts, regions);
+    if inner_loops.is_empty() {
         return false;
     }
+    let waiting = waiting(func, callees);
+    let mut joints =
+        inner_loops.into_iter().filter_map(|inner| joint_of(func, facts, &waiting, inner));
+    let Some(joint) = joints.next() else { return false };
+    joint.join(func, steering);
+    true
+}
+
+/// A loop in another one: the level of that, the inner loop's node on it, and the inner loop.
+type Inner = (LevelId, usize, Loop);
+
+/// The loops in others that lanes leave in different rounds.
+fn inner_loops(facts: &Uniformity, regions: &Regions) -> Vec<Inner> {
     let levels = facts.flow().levels();
-    for id in levels.ids().filter(|&id| levels.level(id).around.is_some()) {
-        for (node, kind) in levels.level(id).nodes.iter().enumerate() {
-            let Node::Loop(inner) = *kind else { continue };
-            let joint = Some(inner).filter(|&inner| regions.is_masked(inner));
-            let joint = joint.and_then(|inner| joint_of(func, facts, &waiting, (id, node), inner));
-            if let Some(joint) = joint {
-                joint.join(func, steering);
-                return true;
-            }
-        }
-    }
-    false
+    let inside = levels.ids().filter(|&id| levels.level(id).around.is_some());
+    let nodes = inside.flat_map(|id| {
+        let nodes = levels.level(id).nodes.iter().enumerate();
+        nodes.map(move |(node, kind)| (id, node, *kind))
+    });
+    let masked = |(id, node, kind)| match kind {
+        Node::Loop(inner) if regions.is_masked(inner) => Some((id, node, inner)),
+        _ => None,
+    };
+    nodes.filter_map(masked).collect()
 }
 
 /// A loop to be joined with the one around it.
@@ -72,13 +83,12 @@ struct Joint {
     users: Vec<Block>,
 }
 
-/// The loop `inner`, which is a node on the level of the loop around it, if it is to be joined with that.
+/// The inner loop and the one around it, if they are to be joined.
 fn joint_of(
     func: &Function,
     facts: &Uniformity,
     waiting: &EntitySet<Block>,
-    (id, node): (LevelId, usize),
-    inner: Loop,
+    (id, node, inner): Inner,
 ) -> Option<Joint> {
     let levels = facts.flow().levels();
     let level = levels.level(id);

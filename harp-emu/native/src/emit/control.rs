@@ -58,10 +58,7 @@ impl Emitter<'_, '_> {
         }
         for (k, r) in operands.into_iter().enumerate() {
             let word = self.reg_scalar(r);
-            let word = match self.shape.bytes() {
-                4 => self.b.ins().uextend(types::I64, word),
-                _ => word,
-            };
+            let word = self.lengthen(word);
             self.b.ins().store(aligned(), word, self.frame, at!(barrier) + 8 * k as i32);
         }
         let needed = self.needed_at(self.at.index);
@@ -139,10 +136,7 @@ impl Emitter<'_, '_> {
     /// Jumps to what a register holds, out of the region.
     fn jump_out(&mut self, link: Option<u8>, target: u8) {
         let place = self.reg_scalar(target);
-        let place = match self.shape.bytes() {
-            4 => self.b.ins().uextend(types::I64, place),
-            _ => place,
-        };
+        let place = self.lengthen(place);
         let lanes = lanes(&self.at.state, &self.at.inst, self.at.key.full);
         self.count_inst(lanes);
         self.write_link(link);

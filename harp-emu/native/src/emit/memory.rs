@@ -129,10 +129,7 @@ impl Emitter<'_, '_> {
     }
 
     pub(super) fn host_address(&mut self, place: Value) -> Value {
-        let place = match self.shape.bytes() {
-            4 => self.b.ins().uextend(types::I64, place),
-            _ => place,
-        };
+        let place = self.lengthen(place);
         let memory = self.memory;
         self.b.ins().iadd(memory, place)
     }

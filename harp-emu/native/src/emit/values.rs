@@ -63,6 +63,14 @@ impl Emitter<'_, '_> {
         }
     }
 
+    /// A word as a value of 8 bytes.
+    pub(super) fn lengthen(&mut self, word: Value) -> Value {
+        match self.shape.bytes() {
+            4 => self.b.ins().uextend(types::I64, word),
+            _ => word,
+        }
+    }
+
     pub(super) fn long(&mut self, value: u64) -> Value {
         self.b.ins().iconst(types::I64, value.cast_signed())
     }

@@ -55,9 +55,9 @@ impl Emitter<'_, '_> {
             let index = usize::from(r);
             let class = self.at.state.regs[index];
             match class {
-                Class::Const(_) => expected.rows.push((r, class)),
+                Class::Const(_) => expected.rows.push(Row::new(r, class)),
                 Class::Uniform | Class::Affine(_) => {
-                    expected.rows.push((r, class));
+                    expected.rows.push(Row::new(r, class));
                     let (ty, registers) = (self.shape.int(), self.registers);
                     let offset = self.register_offset(r, 0);
                     let first = self.b.ins().load(ty, aligned(), registers, offset);
@@ -159,7 +159,7 @@ impl Emitter<'_, '_> {
             && pc == self.at.inst.pc
             && self.at.inst.is_foreign()
         {
-            foreign |= self.at.inst.registers().1.map_or(0, |dst| 1 << dst);
+            foreign = self.at.inst.registers().1.map_or(0, |dst| 1 << dst);
             let next = self.long(self.at.inst.next);
             self.b.ins().store(aligned(), next, self.frame, at!(next));
         }
