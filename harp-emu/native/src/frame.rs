@@ -99,7 +99,7 @@ pub(crate) struct RawFrame {
     pub(crate) stack: [RawEntry; ENTRIES],
     /// Words of a vector for [`slow`](RawFrame::slow): three sources, and the result.
     pub(crate) scratch: [[u64; 64]; 4],
-    /// Lane 0 of registers that are no vectors where it was left.
+    /// Lane 0 of registers that are no vectors where it is entered and where it was left.
     pub(crate) scalars: [u64; 64],
     /// The lanes that execute, for [`slow`](RawFrame::slow) and accesses of any addresses.
     pub(crate) executing: u64,
@@ -159,13 +159,19 @@ impl RawFrame {
         }
     }
 
-    /// Takes the warp's state, apart from what is behind pointers.
-    pub(crate) fn take(&mut self, frame: &Frame<'_>) {
+    /// Begins a visit of the warp, apart from what is the same as behind its last visit.
+    pub(crate) fn go_on(&mut self, frame: &Frame<'_>) {
         self.next = NOWHERE;
+        self.pc = *frame.pc;
         self.plain_from = frame.plain_stores_from;
-        self.active = *frame.active;
         self.budget = frame.budget;
         (self.insts, self.loads, self.stores, self.high_water) = (0, 0, 0, 0);
+    }
+
+    /// Takes the warp's state, apart from what is behind pointers.
+    pub(crate) fn take(&mut self, frame: &Frame<'_>) {
+        self.go_on(frame);
+        self.active = *frame.active;
         self.activated = frame.active_count.into();
         self.place = frame.place.map(u64::from);
         self.below = frame.stack.len().saturating_sub(COPIED);
@@ -185,6 +191,7 @@ impl RawFrame {
         *frame.pc = self.pc;
         *frame.active = self.active;
         frame.stats.steps += frame.budget - self.budget;
+        frame.budget = self.budget;
         frame.stats.insts += self.insts;
         frame.stats.loads += self.loads;
         frame.stats.stores += self.stores;

@@ -62,7 +62,7 @@
 //! |---|---|
 //! | `shape`, `body` | a machine's registers in host vectors; instructions by family |
 //! | `class`, `rules`, `region`, `live` | what is known of registers; blocks and edges; what is live |
-//! | `rows` | registers of which host code keeps lane 0 only |
+//! | `rows`, `lent` | registers of which host code keeps lane 0 only; what it keeps of a warp from visit to visit |
 //! | `frame`, `code` | the state that host code shares with Rust; the only `unsafe` code, with its argument |
 //! | `emit` | regions to Cranelift's functions |
 //! | `observe`, `record` | what is seen of a machine, and where warps are for long |
@@ -75,6 +75,7 @@ mod class;
 mod code;
 mod emit;
 mod frame;
+mod lent;
 mod live;
 mod observe;
 mod record;

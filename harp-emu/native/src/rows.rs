@@ -30,6 +30,8 @@ pub(crate) struct Entry {
 pub(crate) struct Exit {
     /// Registers that are no vectors.
     pub(crate) rows: Vec<Row>,
+    /// The same as bits.
+    pub(crate) pending: u64,
     /// Registers that the code has written as vectors, as bits.
     pub(crate) vectors: u64,
     /// Those that the interpreter will write.
@@ -54,20 +56,22 @@ impl Row {
     }
 }
 
-/// Which of a warp's registers are known to hold which rows.
+/// Which of a warp's registers hold which rows, and which of them are not written yet.
 #[derive(Debug)]
 pub(crate) struct Held {
-    /// The registers, as bits.
+    /// The registers that are known to be written as rows, as bits.
     known: u64,
-    /// Those of them of which only lane 0 is written.
+    /// What was written: lane 0, and the distance of lanes.
+    written: [(u64, u64); 64],
+    /// The registers that may have become another row since they were written, as bits. Lane 0 is in the warp's frame.
     pending: u64,
-    /// Lane 0 and the distance of lanes.
-    rows: [(u64, u64); 64],
+    /// The distance of lanes of those.
+    strides: [u64; 64],
 }
 
 impl Held {
     pub(crate) fn nothing() -> Held {
-        Held { known: 0, pending: 0, rows: [(0, 0); 64] }
+        Held { known: 0, written: [(0, 0); 64], pending: 0, strides: [0; 64] }
     }
 
     /// Somebody else may have written registers. None is pending.
@@ -76,43 +80,52 @@ impl Held {
         self.known = 0;
     }
 
-    /// Takes what an exit leaves, of which `scalars` has lane 0. Of registers that do not hold it yet lane 0 is written.
-    pub(crate) fn take(
-        &mut self,
-        registers: &mut RegisterWords<'_>,
-        exit: &Exit,
-        scalars: &[u64; 64],
-        shape: Shape,
-    ) {
-        self.pending &= !exit.vectors;
-        for &Row { reg: r, first, stride } in &exit.rows {
-            let first = first.unwrap_or(scalars[usize::from(r)]);
-            let row = (first, stride);
-            let (bit, held) = (1 << r, &mut self.rows[usize::from(r)]);
-            if self.known & bit == 0 || *held != row {
-                write_first(registers, r, first, shape);
-                *held = row;
-                self.known |= bit;
-                self.pending |= bit;
-            } else {
-                debug_assert!(
-                    self.pending & bit != 0 || holds(registers, r, row, shape),
-                    "register {r} does not hold {row:x?}"
-                );
+    /// Takes what an exit leaves. Lane 0 of its rows is in `scalars`, or put there if it is known. An exit that was the
+    /// last one before, too, has nothing new.
+    pub(crate) fn take(&mut self, exit: &Exit, is_another: bool, scalars: &mut [u64; 64]) {
+        self.pending = self.pending & !exit.vectors | exit.pending;
+        self.known &= !exit.vectors;
+        if is_another {
+            for &Row { reg, first, stride } in &exit.rows {
+                let r = usize::from(reg);
+                self.strides[r] = stride;
+                if let Some(first) = first {
+                    scalars[r] = first;
+                }
             }
         }
-        // Behind the rows: what the interpreter writes may be one of them here.
-        self.known &= !(exit.vectors | exit.foreign);
+    }
+
+    /// The interpreter writes these registers.
+    pub(crate) fn forget_some(&mut self, foreign: u64) {
+        self.known &= !foreign;
     }
 
     /// Writes all lanes of those of these registers that are pending.
-    pub(crate) fn settle(&mut self, registers: &mut RegisterWords<'_>, which: u64, shape: Shape) {
+    pub(crate) fn settle(
+        &mut self,
+        registers: &mut RegisterWords<'_>,
+        which: u64,
+        scalars: &[u64; 64],
+        shape: &Shape,
+    ) {
         let mut left = self.pending & which;
         self.pending &= !which;
         while left != 0 {
-            let r = left.trailing_zeros() as u8;
-            write(registers, r, self.rows[usize::from(r)], shape);
-            left &= left - 1;
+            let (r, bit) = (left.trailing_zeros() as u8, left & left.wrapping_neg());
+            left ^= bit;
+            let row = (scalars[usize::from(r)], self.strides[usize::from(r)]);
+            let written = &mut self.written[usize::from(r)];
+            if self.known & bit != 0 && *written == row {
+                debug_assert!(
+                    holds(registers, r, row, shape),
+                    "register {r} does not hold {row:x?}"
+                );
+                continue;
+            }
+            write(registers, r, row, shape);
+            *written = row;
+            self.known |= bit;
         }
     }
 }
@@ -160,16 +173,32 @@ fn write_row<T: Lane>(words: &mut [T], first: T, stride: T) {
     }
 }
 
-/// Whether registers that are to be no vectors are as expected.
-pub(crate) fn are_rows(registers: &RegisterWords<'_>, expected: &[Row], shape: Shape) -> bool {
-    expected.iter().all(|&Row { reg, first, stride }| {
-        let first = first.unwrap_or_else(|| first_lane(registers, reg, shape));
-        holds(registers, reg, (first, stride), shape)
+/// Puts lanes 0 of registers that are to be no vectors into `scalars`.
+pub(crate) fn read_firsts(
+    registers: &RegisterWords<'_>,
+    expected: &[Row],
+    scalars: &mut [u64; 64],
+    shape: &Shape,
+) {
+    for &Row { reg, first, .. } in expected {
+        scalars[usize::from(reg)] = first.unwrap_or_else(|| first_lane(registers, reg, shape));
+    }
+}
+
+/// Whether those registers are as expected.
+pub(crate) fn are_rows(
+    registers: &RegisterWords<'_>,
+    expected: &[Row],
+    scalars: &[u64; 64],
+    shape: &Shape,
+) -> bool {
+    expected.iter().all(|&Row { reg, stride, .. }| {
+        holds(registers, reg, (scalars[usize::from(reg)], stride), shape)
     })
 }
 
 /// Lane 0 of a register.
-pub(crate) fn first_lane(registers: &RegisterWords<'_>, r: u8, shape: Shape) -> u64 {
+pub(crate) fn first_lane(registers: &RegisterWords<'_>, r: u8, shape: &Shape) -> u64 {
     let first = usize::from(r) * shape.lane_words;
     match registers {
         RegisterWords::Four(words) => words[first].into(),
@@ -177,7 +206,7 @@ pub(crate) fn first_lane(registers: &RegisterWords<'_>, r: u8, shape: Shape) -> 
     }
 }
 
-fn holds(registers: &RegisterWords<'_>, r: u8, (first, stride): (u64, u64), shape: Shape) -> bool {
+fn holds(registers: &RegisterWords<'_>, r: u8, (first, stride): (u64, u64), shape: &Shape) -> bool {
     let start = usize::from(r) * shape.lane_words;
     match registers {
         RegisterWords::Four(words) => {
@@ -187,15 +216,7 @@ fn holds(registers: &RegisterWords<'_>, r: u8, (first, stride): (u64, u64), shap
     }
 }
 
-fn write_first(registers: &mut RegisterWords<'_>, r: u8, first: u64, shape: Shape) {
-    let start = usize::from(r) * shape.lane_words;
-    match registers {
-        RegisterWords::Four(words) => words[start] = first as u32,
-        RegisterWords::Eight(words) => words[start] = first,
-    }
-}
-
-fn write(registers: &mut RegisterWords<'_>, r: u8, (first, stride): (u64, u64), shape: Shape) {
+fn write(registers: &mut RegisterWords<'_>, r: u8, (first, stride): (u64, u64), shape: &Shape) {
     let start = usize::from(r) * shape.lane_words;
     match registers {
         RegisterWords::Four(words) => {

@@ -8,12 +8,12 @@ use std::sync::atomic::Ordering;
 use harp_emu::{Frame, HostCode, HostEnd, HostTier, RegisterWords};
 use harp_isa::ArchId;
 
-use crate::frame::{Leave, NOWHERE, RawFrame};
+use crate::frame::Leave;
+use crate::lent::Lent;
 use crate::observe::digest;
 use crate::record::{LEAST_ISSUED, Recorder, Step};
 use crate::region::Key;
-use crate::rows::{Held, are_rows};
-use crate::rules::{Assumed, Callee, Level, MANY_REGISTERS, RETURNS, Rules};
+use crate::rules::{Assumed, Callee, MANY_REGISTERS, RETURNS, Rules};
 use crate::shape::Shape;
 use crate::shared::{LeaveCounts, MOST_REGIONS, Piece, Program, Shared, TierStats, When};
 use crate::translated::{Formed, Tally, Translated};
@@ -72,12 +72,11 @@ impl HostTier for Native {
             arch,
             callee: self.callee,
             program: 0,
-            raw: Box::new(RawFrame::new()),
             version: None,
             adopted: Vec::new(),
             places: HashMap::new(),
             recent: [(u64::MAX, None); RECENT],
-            waiting: Vec::new(),
+            lent: Vec::new(),
             range: 0..0,
             pause: FIRST_PAUSE,
             recorder: Recorder::default(),
@@ -111,32 +110,12 @@ struct Adopted {
 /// Places that a core remembers.
 const RECENT: usize = 64;
 
-/// A warp that has left for one instruction, which writes no register of which host code knows anything behind it. If it
-/// has issued that and nothing else, all is as expected where it goes on.
-#[derive(Debug)]
-struct Waiting {
-    /// The number of the region.
-    number: usize,
-    /// The instructions that the warp will have issued.
-    steps: u64,
-    /// Where it will be.
-    pc: u64,
-    held: Box<Held>,
-}
-
-impl Waiting {
-    fn nowhere() -> Waiting {
-        Waiting { number: 0, steps: 0, pc: NOWHERE, held: Box::new(Held::nothing()) }
-    }
-}
-
 /// Host code for a core.
 struct CoreCode {
     shared: Arc<Shared>,
     arch: ArchId,
     callee: Option<Callee>,
     program: Program,
-    raw: Box<RawFrame>,
     /// The version of the regions when it last looked, none if memory has changed since.
     version: Option<u64>,
     adopted: Vec<Adopted>,
@@ -144,7 +123,7 @@ struct CoreCode {
     /// The places that were last looked up, by the low bits of their addresses.
     recent: [(u64, Option<Place>); RECENT],
     /// By the numbers of warps.
-    waiting: Vec<Waiting>,
+    lent: Vec<Lent>,
     range: Range<u64>,
     pause: u64,
     recorder: Recorder,
@@ -163,8 +142,8 @@ impl HostCode for CoreCode {
     }
 
     fn settle(&mut self, warp: u16, registers: &mut RegisterWords<'_>, lane_words: usize) {
-        if let Some(waiting) = self.waiting.get_mut(usize::from(warp)) {
-            waiting.held.settle(registers, u64::MAX, Shape::new(self.arch, lane_words));
+        if let Some(lent) = self.lent.get_mut(usize::from(warp)) {
+            lent.settle(registers, &Shape::new(self.arch, lane_words));
         }
     }
 
@@ -174,7 +153,7 @@ impl HostCode for CoreCode {
 
     fn forget(&mut self) {
         self.recorder.forget();
-        self.waiting.clear();
+        self.lent.clear();
         self.version = None;
     }
 }
@@ -202,8 +181,7 @@ impl CoreCode {
                 Some(Leave::End) if frame.budget > 0 => {}
                 Some(Leave::Foreign) => return HostEnd::Pause(1),
                 Some(Leave::Barrier) => {
-                    let ([id, warps], next) = (self.raw.barrier, self.raw.next);
-                    return HostEnd::Barrier { id, warps, next };
+                    return self.lent[usize::from(frame.place[0])].barrier();
                 }
                 _ => {
                     let left = self.place(*frame.pc).map_or(1, |place| place.left);
@@ -225,16 +203,21 @@ impl CoreCode {
     /// Looks for regions whose instructions are in memory, if there may be others than before.
     fn adopt(&mut self, shape: Shape, frame: &Frame<'_>) {
         let version = self.shared.version.load(Ordering::Acquire);
-        if self.version == Some(version) {
-            return;
+        if self.version != Some(version) {
+            self.adopt_all(version, shape, frame);
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn adopt_all(&mut self, version: u64, shape: Shape, frame: &Frame<'_>) {
         self.program = self.callee.map_or(0, |callee| {
             digest(frame.memory, callee.start..callee.start.saturating_add(callee.bytes))
         });
         self.tell();
         self.adopted.clear();
         // What is not written yet stays.
-        self.waiting.iter_mut().for_each(|waiting| waiting.pc = NOWHERE);
+        self.lent.iter_mut().for_each(Lent::forget_region);
         self.places.clear();
         self.recent = [(u64::MAX, None); RECENT];
         self.range = 0..0;
@@ -281,33 +264,20 @@ impl CoreCode {
         frame: &mut Frame<'_>,
     ) -> Option<Leave> {
         let Adopted { translated, tally } = self.adopted.get_mut(number)?;
-        let raw = &mut *self.raw;
-        raw.take(frame);
+        let warp = usize::from(frame.place[0]);
+        if self.lent.len() <= warp {
+            self.lent.resize_with(warp + 1, Lent::nowhere);
+        }
+        let lent = &mut self.lent[warp];
+        let before = frame.budget;
+        let is_as_expected = lent.arrive(translated, [number, entry], &shape, frame);
+        let raw = &mut *lent.raw;
         let code_end = self.range.end.next_multiple_of(shape.bytes() as u64);
         raw.plain_from = raw.plain_from.max(code_end);
-        raw.pc = *frame.pc;
         raw.entry = entry as u64;
         if translated.places > 0 {
             raw.leaving = self.visits % (translated.places + 1);
         }
-        let rows = &translated.rows;
-        let warp = usize::from(frame.place[0]);
-        if self.waiting.len() <= warp {
-            self.waiting.resize_with(warp + 1, Waiting::nowhere);
-        }
-        let waiting = &mut self.waiting[warp];
-        let is_untouched = waiting.steps == frame.stats.steps && waiting.pc == raw.pc;
-        // At its head, a region assumes more than what holds behind the instruction before.
-        let goes_on = is_untouched && waiting.number == number && entry > 0;
-        let held = &mut waiting.held;
-        let read = if goes_on { rows.entries[entry].vectors } else { u64::MAX };
-        held.settle(&mut frame.registers, read, shape);
-        if !is_untouched {
-            held.forget();
-        }
-        let is_as_expected = goes_on
-            || stands(raw, translated.region.levels(entry), shape)
-                && are_rows(&frame.registers, &rows.entries[entry].rows, shape);
         let why = if is_as_expected {
             let memory = frame.memory;
             let is_called =
@@ -315,23 +285,12 @@ impl CoreCode {
             if !is_called {
                 return None;
             }
-            let why = *Leave::ALL.get(raw.leave as usize)?;
-            if why != Leave::Entry {
-                let left = rows.exits.get(raw.exit as usize)?;
-                held.take(&mut frame.registers, left, &raw.scalars, shape);
-            }
-            why
+            *Leave::ALL.get(raw.leave as usize)?
         } else {
             Leave::Entry
         };
-        let issued = frame.budget - raw.budget;
-        raw.give(frame);
-        frame.budget -= issued;
-        waiting.number = number;
-        (waiting.steps, waiting.pc) = match why {
-            Leave::Foreign | Leave::Barrier => (frame.stats.steps + 1, raw.next),
-            _ => (frame.stats.steps, NOWHERE),
-        };
+        lent.leave(translated, why, &shape, frame)?;
+        let issued = before - frame.budget;
         self.visits += 1;
         self.issued += issued;
         tally.visits += 1;
@@ -367,6 +326,7 @@ impl CoreCode {
     }
 
     /// Gives a region up that is not worth it.
+    #[inline(never)]
     fn judge(&mut self, number: usize) {
         let Some(Adopted { translated, tally }) = self.adopted.get_mut(number) else { return };
         let Tally { visits, issued: total, failed: failures } =
@@ -400,6 +360,7 @@ impl CoreCode {
     }
 
     /// Where there is no host code: translates, or returns for how many instructions it does not want to be asked.
+    #[inline(never)]
     fn outside(&mut self, shape: Shape, frame: &Frame<'_>) -> Option<u64> {
         let key = Key::new(*frame.pc, *frame.active == shape.full());
         let When::After(limit) = self.shared.when else {
@@ -471,25 +432,6 @@ const MOST_PATIENCE: u32 = 6;
 
 /// Visits after which a region is judged.
 const TRIAL_VISITS: u64 = 64;
-
-/// Whether the topmost entries of the divergence stack are those of these levels.
-fn stands(raw: &RawFrame, levels: &[Level], shape: Shape) -> bool {
-    let mut entries = raw.top().iter().rev().peekable();
-    levels.iter().rev().all(|level| {
-        let Some(top) = entries.next().filter(|entry| entry.behind == level.behind) else {
-            return false;
-        };
-        let lowest = match top.resume == NOWHERE {
-            true => Some(top),
-            false => {
-                entries.next_if(|entry| entry.behind == level.behind && entry.resume == NOWHERE)
-            }
-        };
-        lowest.is_some_and(|entry| {
-            level.was_full.is_none_or(|was_full| (entry.mask == shape.full()) == was_full)
-        })
-    })
-}
 
 impl Drop for CoreCode {
     fn drop(&mut self) {

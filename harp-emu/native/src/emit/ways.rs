@@ -58,9 +58,8 @@ impl Emitter<'_, '_> {
                 Class::Const(_) => expected.rows.push(Row::new(r, class)),
                 Class::Uniform | Class::Affine(_) => {
                     expected.rows.push(Row::new(r, class));
-                    let (ty, registers) = (self.shape.int(), self.registers);
-                    let offset = self.register_offset(r, 0);
-                    let first = self.b.ins().load(ty, aligned(), registers, offset);
+                    let ty = self.shape.int();
+                    let first = self.b.ins().load(ty, aligned(), self.frame, scalar(r));
                     self.b.def_var(self.variables.scalars[index], first);
                 }
                 Class::Vector => {
@@ -131,14 +130,17 @@ impl Emitter<'_, '_> {
 
     fn write_back(&mut self, place: Place, why: Value, needed: Bits) {
         self.settle();
-        let (mut rows, mut foreign) = (Vec::new(), 0);
+        let (mut rows, mut pending, mut foreign) = (Vec::new(), 0, 0);
         let mut way = WayOut { preds: self.preds[1] & needed.preds, ..WayOut::default() };
         for r in bits_of(self.at.local.changed & self.region.registers & needed.regs) {
             let (class, index) = (self.reg(r).class, usize::from(r));
+            if class != Class::Vector {
+                rows.push(Row::new(r, class));
+                pending |= 1 << r;
+            }
             match class {
-                Class::Const(_) => rows.push(Row::new(r, class)),
+                Class::Const(_) => {}
                 Class::Uniform | Class::Affine(_) => {
-                    rows.push(Row::new(r, class));
                     way.scalars |= 1 << r;
                     let scalar = self.reg_scalar(r);
                     self.b.def_var(self.variables.scalars[index], scalar);
@@ -170,7 +172,7 @@ impl Emitter<'_, '_> {
         };
         let left = self.budget_left();
         let exits = &mut self.rows.exits;
-        let leaves = Exit { rows, vectors: way.vectors, foreign };
+        let leaves = Exit { rows, pending, vectors: way.vectors, foreign };
         let exit = exits.iter().position(|other| *other == leaves).unwrap_or(exits.len());
         if exit == exits.len() {
             exits.push(leaves);
@@ -199,9 +201,8 @@ impl Emitter<'_, '_> {
         for (way, block) in std::mem::take(&mut self.ways_out) {
             self.b.switch_to_block(block);
             for r in bits_of(way.scalars) {
-                let scalar = self.b.use_var(self.variables.scalars[usize::from(r)]);
-                let offset = at!(scalars) + 8 * i32::from(r);
-                self.b.ins().store(aligned(), scalar, self.frame, offset);
+                let first = self.b.use_var(self.variables.scalars[usize::from(r)]);
+                self.b.ins().store(aligned(), first, self.frame, scalar(r));
             }
             for r in bits_of(way.vectors) {
                 for k in 0..self.shape.vectors() {
@@ -237,6 +238,11 @@ pub(super) struct WayOut {
 /// The fields of the frame that a way out gets as parameters.
 fn fields() -> [i32; 5] {
     [at!(active), at!(pc), at!(budget), at!(leave), at!(exit)]
+}
+
+/// The offset of lane 0 of a register that is no vector.
+fn scalar(r: u8) -> i32 {
+    at!(scalars) + 8 * i32::from(r)
 }
 
 /// The numbers of the bits that are set, lowest first.
