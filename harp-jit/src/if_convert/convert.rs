@@ -85,6 +85,10 @@ pub(super) struct Converter<'a> {
     pub(super) guarded: HashMap<usize, Function>,
     /// The source location of added instructions.
     place: SourceLoc,
+    /// Registers that are not promised to be uniform any more.
+    broken: Vec<Reg>,
+    /// Registers of which facts have moved to others.
+    moved: Vec<(Reg, Reg)>,
 }
 
 impl<'a> Converter<'a> {
@@ -112,6 +116,8 @@ impl<'a> Converter<'a> {
             homes: HashMap::new(),
             guarded: HashMap::new(),
             place: SourceLoc::default(),
+            broken: Vec::new(),
+            moved: Vec::new(),
         }
     }
 
@@ -123,6 +129,25 @@ impl<'a> Converter<'a> {
         self.vcode.num_regs = num_regs;
         self.uses.resize(num_regs);
         self.aliases.0.clear();
+        while let Some((old, new)) = self.moved.pop() {
+            self.vcode.promises.move_to(new, old);
+        }
+        self.vcode.promises.uniform.extend(self.broken.drain(..));
+    }
+
+    /// Forgets that a register is promised to be uniform: it holds among the lanes of its block, and others execute the
+    /// definition now, or keep another value.
+    fn break_promise(&mut self, reg: Reg) {
+        if self.vcode.promises.uniform.remove(&reg) {
+            self.broken.push(reg);
+        }
+    }
+
+    /// An instruction that has defined `old` defines `new`.
+    pub(super) fn redefine(&mut self, old: Reg, new: Reg) {
+        self.break_promise(old);
+        self.vcode.promises.move_to(old, new);
+        self.moved.push((old, new));
     }
 
     /// The replacements of parameters that have only one value.
@@ -133,6 +158,8 @@ impl<'a> Converter<'a> {
     /// The code of a region's head followed by its `members`, and the number of branches it replaces.
     pub(super) fn region(&mut self, region: Region, members: &[BlockId]) -> (Vec<Placed>, usize) {
         self.uses.before.clear();
+        self.moved.clear();
+        self.broken.clear();
         self.guards = Guards::new();
         self.homes.clear();
         self.guarded.clear();
@@ -194,6 +221,13 @@ impl<'a> Converter<'a> {
             let mut inst = self.vcode.insts[at].clone();
             inst.rewrite_regs(|reg| *reg = self.aliases.resolve(*reg));
             self.place = self.vcode.srclocs[at];
+            if !is_head {
+                inst.for_each_reg(|reg, access| {
+                    if access.is_def() {
+                        self.break_promise(reg);
+                    }
+                });
+            }
             match inst {
                 MInst::Jump { target, args } => {
                     leaving.push((target, Edge { predicate: guard, args }));

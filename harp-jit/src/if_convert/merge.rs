@@ -145,7 +145,7 @@ impl Converter<'_> {
                 operands[0] = destination;
             }
             self.homes.insert(new, home);
-            self.vcode.promises.move_to(arrival.value, new);
+            self.redefine(arrival.value, new);
             return new;
         }
         let predicate = match self.guards.agreeing(arrival.predicate, care) {
@@ -159,7 +159,7 @@ impl Converter<'_> {
         let (opcode, operands) = match moved {
             Some((MInst::Op { opcode, mut operands, .. }, _)) => {
                 operands[0] = destination;
-                self.vcode.promises.move_to(arrival.value, new);
+                self.redefine(arrival.value, new);
                 (opcode, operands)
             }
             Some((MInst::Const { value, .. }, _)) => {

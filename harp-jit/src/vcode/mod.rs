@@ -294,9 +294,10 @@ pub(crate) struct Contract {
 }
 
 impl Promises {
-    /// Moves the facts about `old` to `new`, which the same instruction now defines.
+    /// Moves what is known of the result of an instruction, whatever lanes execute it, from `old` to `new`, which it now
+    /// defines.
     pub(crate) fn move_to(&mut self, old: Reg, new: Reg) {
-        for known in [&mut self.read_only, &mut self.uniform, &mut self.steering] {
+        for known in [&mut self.read_only, &mut self.steering] {
             if known.remove(&old) {
                 known.insert(new);
             }

@@ -249,3 +249,37 @@ fn lanes_that_talk_are_of_one_group() {
         assert_eq!(device.read(&data).unwrap(), expected, "on {id}");
     }
 }
+
+/// What lanes on one side of a branch are promised to have in common is not what all lanes have, where all execute that side.
+#[test]
+fn what_is_promised_on_a_side_holds_there() {
+    const ITEMS: usize = 100;
+    for id in SHARED.into_iter().chain([PLAIN]) {
+        let device = Device::new(DeviceConfig::new(id.parse().unwrap())).unwrap();
+        let mut source = KernelSource::new("promise", device.arch());
+        let mut b = KernelBuilder::new(&mut source);
+        let (data, i) = (b.buffer::<i32>("data"), b.global_id(0));
+        let own = b.load(data, i);
+        let is_odd = b.ins().band_imm_u(own, 1);
+        b.if_then(is_odd, |b| {
+            let zero = b.ins().iconst(types::I32, 0);
+            let first = b.load(data, zero);
+            let first = b.assume_uniform(first);
+            let half = b.ins().ushr_imm_u(first, 1);
+            let sum = b.ins().iadd(half, own);
+            b.store(data, i, sum);
+        });
+        b.return_();
+        b.finalize().unwrap();
+        for divergence in [DivergenceStrategy::Predicate, DivergenceStrategy::SplitJoin] {
+            let options = CompileOptions { divergence, ..CompileOptions::default() };
+            let kernel = source.compile(&options).unwrap();
+            let given: Vec<i32> = (0..ITEMS as i32).map(|item| item + 100).collect();
+            let data = device.buffer_from_slice(&given).unwrap();
+            device.launch(&kernel, LaunchConfig::grid_1d(ITEMS), &[Arg::from(&data)]).unwrap();
+            let expected = given.iter().map(|&own| own + 50 * (own & 1));
+            let expected: Vec<i32> = expected.collect();
+            assert_eq!(device.read(&data).unwrap(), expected, "{divergence:?} on {id}");
+        }
+    }
+}
