@@ -59,6 +59,11 @@ pub enum FindingKind {
     OutOfBounds,
     /// It reads bytes that nobody has written.
     Uninitialized,
+    /// Its address is not aligned, though the program promises that: the machine moves only a part of it, or traps.
+    Misaligned {
+        /// The bytes that the address should be a multiple of.
+        alignment: u8,
+    },
     /// Nothing orders it and an access of another work-item to the same bytes.
     Race {
         /// The other access, which came first in this launch.
@@ -184,6 +189,10 @@ impl fmt::Display for Finding {
         match kind {
             FindingKind::OutOfBounds => write!(f, "out of bounds: {access}")?,
             FindingKind::Uninitialized => write!(f, "uninitialized: {access}")?,
+            FindingKind::Misaligned { alignment } => {
+                let address = access.address;
+                write!(f, "misaligned: {access}, {address:#x} is no multiple of {alignment}")?;
+            }
             FindingKind::Race { other } => write!(f, "race: {access}, and {other}")?,
             FindingKind::ElementType { expected } => {
                 write!(f, "element type: {access}, the elements are {expected}")?;

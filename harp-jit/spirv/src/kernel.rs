@@ -14,7 +14,7 @@ use crate::function::Translator;
 use crate::module::{
     Addressing, EntryParam, EntryParamKind, EntryPoint, SpirvModule, Target, words,
 };
-use crate::prologue::{Item, Prologue};
+use crate::prologue::{GLOBAL_ID, Item, Prologue};
 use crate::promotion;
 use crate::reader::Id;
 use crate::types::Kind;
@@ -199,6 +199,9 @@ impl<'m> Translator<'_, '_, 'm> {
         params: &[ir::Value],
     ) -> Result<()> {
         let mut params = params.iter().copied();
+        if let Some(position) = params.next() {
+            self.prologue.give(Item::Word(GLOBAL_ID[0]), position);
+        }
         let mut args = Vec::new();
         for &(_, ty) in &function.params {
             let count = self.module.types.get(ty)?.leaves as usize;

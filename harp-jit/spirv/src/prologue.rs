@@ -53,6 +53,11 @@ impl Prologue {
         }
     }
 
+    /// Takes a parameter of the function for the value of an item.
+    pub(crate) fn give(&mut self, item: Item, value: ir::Value) {
+        self.items.insert(item, value);
+    }
+
     /// The value of an item.
     pub(crate) fn item(&mut self, func: &mut Function, item: Item) -> ir::Value {
         if let Some(&value) = self.items.get(&item) {

@@ -249,10 +249,11 @@ impl<'m> Unit<'m> {
         format!("{}.{function}", self.module.decorations.name(function).unwrap_or("function"))
     }
 
-    /// The signature of a function: the address of the argument block, then the scalars of its parameters.
+    /// The signature of a function: the address of the argument block, the work-item's position in the first dimension, which
+    /// only kernels know by themselves, then the scalars of its parameters.
     pub(crate) fn signature(&self, function: &Function) -> Result<Signature> {
         let mut signature = self.declarations.make_signature();
-        signature.params.push(AbiParam::new(self.word));
+        signature.params.extend([AbiParam::new(self.word); 2]);
         let types = &self.module.types;
         for &(_, ty) in &function.params {
             let leaves = types.leaves(ty, None, self.word)?;

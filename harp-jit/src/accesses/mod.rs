@@ -33,6 +33,9 @@ pub struct MemoryAccess {
     /// The type that is loaded or stored.
     #[serde(with = "crate::scalar")]
     pub ty: Type,
+    /// The address should be a multiple of so many bytes, or the machine moves only a part of what is accessed: 1 if the
+    /// program does not promise that it is aligned.
+    pub alignment: u8,
     /// What the address may point into; empty if that is not known.
     pub roots: Vec<Root>,
 }
@@ -108,7 +111,15 @@ pub(crate) fn report(
         } else if let Some(access) = Access::by(reporter.at.func, inst) {
             let Some(Found { roots, slot }) = roots.of_address(access.address) else { continue };
             reporter.access(inst, access, slot, table.len());
-            table.push(MemoryAccess { kind: access.kind, ty: access.ty, roots });
+            let Access { kind, ty, is_aligned, .. } = access;
+            // What is wider than a word is moved in words.
+            let bytes = ty.bytes().min(word.bytes().into()) as u8;
+            table.push(MemoryAccess {
+                kind,
+                ty,
+                alignment: if is_aligned { bytes } else { 1 },
+                roots,
+            });
         }
     }
     table
@@ -122,6 +133,8 @@ struct Access {
     /// What the address is, with `offset` added.
     address: Value,
     offset: i32,
+    /// Whether the program promises that the address is aligned.
+    is_aligned: bool,
     /// What is stored, if that is known beforehand.
     stored: Option<Value>,
 }
@@ -152,7 +165,9 @@ impl Access {
         let is_behind = kind == AccessKind::Store || opcode == Opcode::AtomicStore;
         let address = dfg.resolve_aliases(args[usize::from(is_behind)]);
         let offset = data.load_store_offset().unwrap_or(0);
-        Some(Access { kind, ty, address, offset, stored })
+        let is_aligned = kind == AccessKind::Atomic
+            || data.memflags_data(dfg).is_some_and(MemFlagsData::aligned);
+        Some(Access { kind, ty, address, offset, is_aligned, stored })
     }
 }
 

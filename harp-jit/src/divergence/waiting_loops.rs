@@ -30,7 +30,6 @@ use super::edges::{Edge, edges_to};
 use super::regions::Regions;
 use super::shared_headers::waiting;
 use crate::analysis::{Callees, Level, LevelId, Node, Uniformity};
-use crate::intrinsic::Intrinsic;
 use crate::plan::Steering;
 
 /// Joins one loop with the loop around it. Returns whether there was one; facts about the function are invalid then.
@@ -96,7 +95,7 @@ fn joint_of(
     let around = levels.blocks(id, 0..level.end());
     let (own, others): (Vec<_>, Vec<_>) = around.iter().partition(|block| inside.contains(*block));
     let goes_on = levels.exits(inner).iter().any(|exit| around.contains(exit));
-    let waits = own.into_iter().any(|block| has_barrier(func, block));
+    let waits = own.into_iter().any(|block| waiting.contains(block));
     if !goes_on || !waits || others.into_iter().any(|block| waiting.contains(block)) {
         return None;
     }
@@ -107,11 +106,6 @@ fn joint_of(
     let (handed_on, users) = handed_on(func, facts, &before, header)?;
     let outer_header = levels.first_block(level.nodes[0]);
     Some(Joint { outer_header, header, inside, handed_on, users })
-}
-
-fn has_barrier(func: &Function, block: Block) -> bool {
-    let mut insts = func.layout.block_insts(block);
-    insts.any(|inst| Intrinsic::of_call(func, inst) == Some(Intrinsic::Barrier))
 }
 
 /// The nodes from which `node` is reachable on a level, if all ways from them lead there.

@@ -68,6 +68,11 @@ pub struct Checks {
     /// Loads from bytes that nobody has written: of [uninitialized](crate::Device::buffer_uninitialized) buffers, of
     /// memory of a work-group, of stack slots.
     pub uninitialized: bool,
+    /// Accesses that should be aligned at addresses that are not, of which the machine moves only a part or at which it
+    /// traps: those of CLIF with the flag `aligned`, atomic ones, and of SPIR-V all but those of which the module says
+    /// that they are aligned to less than their size. To accesses that are wider than the machine's word, alignment to a
+    /// word is enough.
+    pub alignment: bool,
     /// Accesses of two work-items to the same bytes, one of them a store, that no barrier orders; atomic accesses are
     /// in order among themselves. Two stores of the same value are no race. Of queued commands also those of the host
     /// before it knows that they have ended: these are [refused](crate::BufferError::InUse).
@@ -82,12 +87,26 @@ pub struct Checks {
 impl Checks {
     /// All checks, and at most 100 findings.
     pub fn all() -> Checks {
-        Checks { bounds: true, uninitialized: true, races: true, types: true, limit: 100 }
+        Checks {
+            bounds: true,
+            uninitialized: true,
+            alignment: true,
+            races: true,
+            types: true,
+            limit: 100,
+        }
     }
 
     /// None of the checks; for those that are turned on one by one.
     pub fn none() -> Checks {
-        Checks { bounds: false, uninitialized: false, races: false, types: false, limit: 100 }
+        Checks {
+            bounds: false,
+            uninitialized: false,
+            alignment: false,
+            races: false,
+            types: false,
+            limit: 100,
+        }
     }
 }
 

@@ -250,6 +250,10 @@ impl Monitor {
         let Reported { store, site, .. } = *at;
         let Site { access, allowed, .. } = &self.sites[site as usize];
         let (kind, bytes) = (access.kind, u64::from(access.ty.bytes()));
+        let misaligned = match self.checks.alignment {
+            true => u64::from(access.alignment).saturating_sub(1),
+            false => 0,
+        };
         let is_wrong_type = self.checks.types && allowed.wrong_type.is_some();
         // What holds for all bytes between the lanes' addresses need not be looked up for each lane.
         let hull = hull(store, bytes);
@@ -258,6 +262,11 @@ impl Monitor {
             || (hull.end - hull.start <= LARGEST_HULL && !self.unwritten.has_any(hull.clone()));
         if is_wrong_type && let Some(lane) = store.lanes().next() {
             self.found(Wrong::Type, at, lane.lane);
+        }
+        if misaligned != 0 {
+            for lane in store.lanes().filter(|lane| lane.value & misaligned != 0) {
+                self.found(Wrong::Alignment, at, lane.lane);
+            }
         }
         let mut followed = store.executing;
         if !all_allowed || !all_written {
@@ -334,7 +343,11 @@ impl Monitor {
     fn is_allowed_to(&self, at: &Reported<'_>, lane: u8, range: &Range<u64>) -> bool {
         let allowed = &self.sites[at.site as usize].allowed;
         let slot = self.slots[at.first + usize::from(lane)];
-        let in_slot = |bytes| slot <= range.start && range.end <= slot.saturating_add(bytes);
+        // A work-item that has written over its stack may report anything as its slot.
+        let stacks = &self.regions.stacks;
+        let is_in_stack = stacks.start <= range.start && range.end <= stacks.end;
+        let in_slot =
+            |bytes| is_in_stack && slot <= range.start && range.end <= slot.saturating_add(bytes);
         allowed.slot.is_some_and(in_slot) || self.is_allowed(allowed, range, at.group.as_ref())
     }
 
@@ -362,6 +375,7 @@ impl Monitor {
             Wrong::Uninitialized => (1, 0),
             Wrong::Type => (2, 0),
             Wrong::Race(other) => (3, other.site()),
+            Wrong::Alignment => (4, 0),
         };
         let key = (code, number, other);
         if let Some(&index) = self.numbers.get(&key) {
@@ -383,6 +397,10 @@ impl Monitor {
         let kind = match wrong {
             Wrong::Bounds => FindingKind::OutOfBounds,
             Wrong::Uninitialized => FindingKind::Uninitialized,
+            Wrong::Alignment => {
+                let alignment = self.sites[number as usize].access.alignment;
+                FindingKind::Misaligned { alignment }
+            }
             Wrong::Type => {
                 let expected = allowed.wrong_type.unwrap_or(access.ty);
                 FindingKind::ElementType { expected }
@@ -422,6 +440,7 @@ fn hull(store: &DeviceStore<'_>, bytes: u64) -> Range<u64> {
 enum Wrong {
     Bounds,
     Uninitialized,
+    Alignment,
     Type,
     Race(Stamp),
 }
@@ -438,7 +457,8 @@ impl Device for Monitor {
         match MonitorWord::ALL.get(index as usize) {
             Some(MonitorWord::Begin) => self.begin(store, first),
             Some(MonitorWord::Stack) if self.forgets_stacks => {
-                for lane in store.lanes() {
+                let Range { start, end } = self.regions.stacks;
+                for lane in store.lanes().filter(|lane| (start..=end).contains(&lane.value)) {
                     let base = lane.value & !(self.regions.stack_bytes - 1);
                     self.unwritten.forget(base..lane.value);
                 }

@@ -1,5 +1,6 @@
 //! What checked launches find, and what they must not find, over the public interface.
 
+use harp_isa::abi::MonitorWord;
 use harp_runtime::jit::DivergenceStrategy;
 use harp_runtime::jit::ir::AtomicRmwOp;
 use harp_runtime::prelude::*;
@@ -390,6 +391,111 @@ fn elements_of_another_type() {
         };
         assert_eq!(findings(&device, &kernel, grid, &[data]), None);
     }
+}
+
+#[test]
+fn addresses_that_are_not_aligned_as_promised() {
+    for arch in MACHINES {
+        let device = device(arch);
+        let word = device.arch().word().bytes();
+        let here = std::cell::Cell::new(0);
+        // Work-items access parts that begin `by` bytes behind multiples of 8: 8 bytes, 4 and 2.
+        let kernel = compiled(device.arch(), &|b| {
+            let (data, by, i) =
+                (b.param(ParamType::Pointer), b.scalar::<usize>("by"), b.global_id(0));
+            let start = b.ins().imul_imm_s(i, 24);
+            let start = b.ins().iadd(start, by);
+            let start = b.ins().iadd(data, start);
+            let aligned = MemFlagsData::new().with_aligned();
+            here.set(line!() + 1);
+            let value = b.ins().load(types::I64, aligned, start, 0);
+            b.ins().store(aligned, value, start, 8);
+            b.ins().uload32(aligned, start, 4);
+            b.ins().istore16(aligned, value, start, 16);
+            // These promise nothing.
+            let half = b.ins().load(types::I16, MemFlagsData::new(), start, 20);
+            b.ins().store(MemFlagsData::new().with_notrap(), half, start, 22);
+        });
+        let data = device.buffer_zeroed::<i64>(30).unwrap().named("parts");
+        let grid = LaunchConfig::grid_1d(9);
+        let checks = {
+            let mut checks = Checks::none();
+            checks.alignment = true;
+            checks
+        };
+        let found = |by: usize| {
+            let args = [Arg::from(&data), by.into()];
+            match device.launch(&kernel, grid.with_checks(checks), &args) {
+                Ok(_) => Vec::new(),
+                Err(LaunchError::Findings(findings)) => findings.list,
+                Err(error) => panic!("{error}"),
+            }
+        };
+        let wanted = |by: usize| -> Vec<_> {
+            let accesses = [(0, word), (1, word), (2, 4), (3, 2)];
+            accesses
+                .into_iter()
+                .filter(|&(_, bytes)| !by.is_multiple_of(usize::from(bytes)))
+                .collect()
+        };
+        for by in 0..9 {
+            let found = found(by);
+            let of = |one: &Finding| match one.kind {
+                FindingKind::Misaligned { alignment } => (line(one) - here.get(), alignment),
+                _ => panic!("{one}"),
+            };
+            assert_eq!(found.iter().map(of).collect::<Vec<_>>(), wanted(by), "{by} on {arch}");
+            assert!(found.iter().all(|one| one.count == 9));
+        }
+        let text = found(1)[0].to_string();
+        let address = data.address() + 1;
+        let message = format!(", {address:#x} is no multiple of {word}: byte 1 of buffer `parts`");
+        assert!(text.starts_with("misaligned: load of i64") && text.contains(&message), "{text}");
+        let args = [Arg::from(&data), 1_usize.into()];
+        device.launch(&kernel, grid.with_checks(Checks::none()), &args).unwrap();
+    }
+}
+
+#[test]
+fn a_misaligned_atomic_access_is_found_before_it_traps() {
+    for arch in WITH_X {
+        let device = device(arch);
+        let kernel = compiled(device.arch(), &|b| {
+            let (data, by) = (b.param(ParamType::Pointer), b.scalar::<usize>("by"));
+            let (place, one) = (b.ins().iadd(data, by), b.ins().iconst(types::I32, 1));
+            let flags = MemFlagsData::new().with_aligned();
+            b.ins().atomic_rmw(types::I32, flags, AtomicRmwOp::Add, place, one);
+        });
+        let data = device.buffer_zeroed::<i32>(4).unwrap();
+        let grid = LaunchConfig::grid_1d(1).with_checks(Checks::all());
+        device.launch(&kernel, grid, &[Arg::from(&data), 4_usize.into()]).unwrap();
+        let error = device.launch(&kernel, grid, &[Arg::from(&data), 2_usize.into()]).unwrap_err();
+        let LaunchError::Trap(trap) = error else { panic!("{error}") };
+        let found = trap.findings.unwrap();
+        assert_eq!(found.list[0].kind, FindingKind::Misaligned { alignment: 4 }, "{found}");
+    }
+}
+
+/// What a work-item reports after it has written over its own stack may be anything.
+#[test]
+fn stacks_and_slots_that_are_nowhere() {
+    let device = device("8w32/32/8/8+x");
+    let word = device.arch().word();
+    let kernel = compiled(device.arch(), &|b| {
+        let (slot, aligned) = (jit_slot(b, 8), MemFlagsData::new().with_aligned());
+        let nowhere = b.ins().iconst(types::I64, 0x7d3f_37d0_8d59_22d0);
+        b.ins().store(aligned, nowhere, slot, 0);
+        // What the first store reports.
+        let own = MonitorWord::access_offset(0, word);
+        for offset in [MonitorWord::Stack.offset(word), MonitorWord::Slot.offset(word), own] {
+            let address = MonitorWord::first_address(word).wrapping_add(offset);
+            let address = b.ins().iconst(types::I64, address.cast_signed());
+            b.ins().store(aligned, nowhere, address, 0);
+        }
+    });
+    let found = findings(&device, &kernel, LaunchConfig::grid_1d(1), &[]).unwrap();
+    let is_outside = |one: &Finding| one.kind == FindingKind::OutOfBounds;
+    assert!(found.list.len() == 4 && found.list.iter().all(is_outside), "{found}");
 }
 
 #[test]

@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 use crate::constants::Scalar;
 use crate::error::{Result, SpirvErrorKind};
 use crate::module::{self, Function, SpirvModule};
-use crate::prologue::Prologue;
+use crate::prologue::{GLOBAL_ID, Prologue};
 use crate::reader::{Id, Instruction, is_terminator};
 use crate::types::Kind;
 use crate::unit::Unit;
@@ -326,7 +326,8 @@ impl<'m> Translator<'_, '_, 'm> {
         }
         let is_void = matches!(module.types.kind(function.result)?, Kind::Void);
         if !self.unit.inline(function)? {
-            let mut values = vec![self.prologue.argument_block];
+            let position = self.prologue_word(GLOBAL_ID[0]);
+            let mut values = vec![self.prologue.argument_block, position];
             for (&arg, &(_, ty)) in args.iter().zip(&function.params) {
                 values.extend(self.value_of(arg, ty)?.parts);
             }

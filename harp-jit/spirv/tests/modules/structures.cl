@@ -57,3 +57,10 @@ kernel void constants(global const int *x, global int *out, constant short *more
     out[i] = table[k % 4][k % 3] + (int)(points[k % 2].y * 10) + points[k & 1].at[1] * 1000
         + length * 100000 + more[k] + (int)vectors[k & 1].z * 10000000;
 }
+
+// The first address is right only if `by` is a multiple of 4, the second one always.
+kernel void apart(global char *bytes, uint by, global uint *out) {
+    size_t i = get_global_id(0);
+    global tight *whole = (global tight *)(bytes + 4 * i);
+    out[i] = *(global uint *)(bytes + 4 * i + by) + 2 * (uint)whole->value;
+}

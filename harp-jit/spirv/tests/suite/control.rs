@@ -188,6 +188,21 @@ fn functions_call_themselves() {
 }
 
 #[test]
+fn functions_that_are_called_know_their_work_item() {
+    everywhere("control", |case| {
+        let x: Vec<i32> = (0..20).map(|n| n * 7 % 11).collect();
+        let out = case.zeros::<i32>(20);
+        let config = LaunchConfig::grid_1d(20).with_groups_1d(4);
+        case.launch("climbing", config, &[Arg::from(&case.buffer(&x)), Arg::from(&out)]);
+        for (i, given) in case.read(&out).into_iter().enumerate() {
+            let here = x[i] + (i % 4) as i32 * 1000;
+            let wanted = (0..i % 5).fold(here, |sum, _| 3 * sum - here);
+            assert_eq!(given, wanted, "{i} on {case}");
+        }
+    });
+}
+
+#[test]
 fn a_profile_is_of_the_kernel_and_not_of_its_functions() {
     everywhere("control", |case| {
         let (x, out) = (case.buffer(&[7, 1, 6, 0]), case.zeros::<i32>(4));

@@ -295,6 +295,7 @@ pub(super) fn findings(error: &LaunchError) -> Vec<Value> {
         let kind = match &finding.kind {
             FindingKind::OutOfBounds => "out of bounds",
             FindingKind::Uninitialized => "uninitialized",
+            FindingKind::Misaligned { .. } => "misaligned",
             FindingKind::Race { .. } => "race",
             FindingKind::ElementType { .. } => "element type",
             _ => "other",

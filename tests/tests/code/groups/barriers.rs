@@ -3,10 +3,10 @@
 use harp_bench::array::Array;
 use harp_emu::TrapKind;
 use harp_jit::ir::condcodes::IntCC;
-use harp_jit::{ArchId, Kernel, KernelBuilder, ParamType};
+use harp_jit::{ArchId, Kernel, KernelBuilder, Linkage, Module, ParamType};
 use harp_runtime::{Device, DeviceConfig, LaunchConfig, LaunchError, LaunchTrap};
 
-use super::{MACHINES, compile, compile_all, device, run};
+use super::{MACHINES, build, compile, compile_all, device, options, proved, run};
 
 /// As [`run`], for launches that end in a trap.
 fn trap_of(arch: ArchId, kernel: &Kernel, config: LaunchConfig) -> LaunchTrap {
@@ -207,8 +207,12 @@ fn a_barrier_behind_an_inner_loop_may_share_its_header() {
 }
 
 /// A tree of sums in which a work-item goes through the outer header only when it has a new sum; all wait in the inner loop.
-/// With `branch`, the way to the inner loop is no straight line.
-fn loops_that_wait_in_the_inner_one(b: &mut KernelBuilder<'_>, branch: bool) {
+/// With `branch`, the way to the inner loop is no straight line. `barrier` makes the barrier.
+fn loops_that_wait_in_the_inner_one(
+    b: &mut KernelBuilder<'_>,
+    branch: bool,
+    barrier: impl FnOnce(&mut KernelBuilder<'_>),
+) {
     let data = b.param(ParamType::Pointer);
     let (local, global, size) = (b.local_index(), b.global_id(0), b.local_size(0));
     let word = b.word_int();
@@ -228,7 +232,7 @@ fn loops_that_wait_in_the_inner_one(b: &mut KernelBuilder<'_>, branch: bool) {
     b.ins().jump(inner, &[span.into()]);
 
     b.switch_to_block(inner);
-    b.barrier();
+    barrier(b);
     let more = b.ins().icmp(IntCC::UnsignedLessThan, inner_span, size);
     b.ins().brif(more, test, &[], exit, &[]);
 
@@ -247,8 +251,8 @@ fn loops_that_wait_in_the_inner_one(b: &mut KernelBuilder<'_>, branch: bool) {
     b.store_elem(sum, data, global);
 }
 
-#[test]
-fn lanes_may_leave_a_loop_with_a_barrier_for_the_loop_around_it() {
+/// Launches kernels with these loops.
+fn sum_trees(id: &str, kernels: &[Kernel]) {
     const GROUP: usize = 8;
     let start: Vec<i32> = (0..2 * GROUP as i32).map(|n| n * n % 23).collect();
     let sum_from = |i: usize| -> u32 {
@@ -257,14 +261,49 @@ fn lanes_may_leave_a_loop_with_a_barrier_for_the_loop_around_it() {
         start[i..i + span].iter().sum::<i32>() as u32
     };
     let wanted: Vec<u32> = (0..start.len()).map(sum_from).collect();
+    for kernel in kernels {
+        let config = LaunchConfig::grid_1d(2 * GROUP).with_groups_1d(GROUP);
+        let out = run(&device(kernel.arch(), 1), kernel, config, &start);
+        assert_eq!(out, wanted, "{id}\n{}", kernel.disassembly());
+    }
+}
+
+#[test]
+fn lanes_may_leave_a_loop_with_a_barrier_for_the_loop_around_it() {
     for id in MACHINES {
         let arch: ArchId = id.parse().unwrap();
         for branch in [false, true] {
-            for kernel in compile_all(arch, |b| loops_that_wait_in_the_inner_one(b, branch)) {
-                let config = LaunchConfig::grid_1d(2 * GROUP).with_groups_1d(GROUP);
-                let out = run(&device(arch, 1), &kernel, config, &start);
-                assert_eq!(out, wanted, "{id}, branch: {branch}");
-            }
+            let build = |b: &mut KernelBuilder<'_>| {
+                loops_that_wait_in_the_inner_one(b, branch, |b| b.barrier());
+            };
+            sum_trees(id, &compile_all(arch, build));
         }
+    }
+}
+
+#[test]
+fn lanes_may_leave_a_loop_that_calls_a_function_with_a_barrier() {
+    let text = "function %wait() {
+            fn0 = %harp_barrier()
+        block0:
+            call fn0()
+            return
+        }";
+    let wait = cranelift_reader::parse_functions(text).unwrap().remove(0);
+    for id in MACHINES {
+        let arch: ArchId = id.parse().unwrap();
+        let compiled = options().map(|options| {
+            let mut module = Module::new(arch, options);
+            let id = module.declare_function("wait", Linkage::Local, &wait.signature).unwrap();
+            module.define_function(id, &wait).unwrap();
+            let source = build(arch, |b| {
+                loops_that_wait_in_the_inner_one(b, false, |b| {
+                    let callee = module.declare_func_in_func(id, b.inner().func).unwrap();
+                    b.ins().call(callee, &[]);
+                });
+            });
+            proved(module.compile_kernel(&source).unwrap())
+        });
+        sum_trees(id, &compiled.collect::<Vec<_>>());
     }
 }

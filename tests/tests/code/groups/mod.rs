@@ -58,23 +58,27 @@ fn proved(kernel: Kernel) -> Kernel {
     kernel
 }
 
-/// The same kernel under every strategy that needs no profile, with and without the mid-end.
-fn compile_all(arch: ArchId, kernel: impl FnOnce(&mut KernelBuilder<'_>)) -> Vec<Kernel> {
-    let source = build(arch, kernel);
+/// Every strategy that needs no profile, with and without the mid-end.
+fn options() -> impl Iterator<Item = CompileOptions> {
     let strategies = [
         DivergenceStrategy::SplitJoin,
         DivergenceStrategy::Predicate,
         DivergenceStrategy::Static,
         DivergenceStrategy::Adaptive,
     ];
-    let options = strategies.into_iter().flat_map(|divergence| {
+    strategies.into_iter().flat_map(|divergence| {
         [OptLevel::None, OptLevel::Speed].map(|opt_level| CompileOptions {
             divergence,
             opt_level,
             ..verified()
         })
-    });
-    options.map(|options| proved(source.compile(&options).unwrap())).collect()
+    })
+}
+
+/// The same kernel with all these [`options`].
+fn compile_all(arch: ArchId, kernel: impl FnOnce(&mut KernelBuilder<'_>)) -> Vec<Kernel> {
+    let source = build(arch, kernel);
+    options().map(|options| proved(source.compile(&options).unwrap())).collect()
 }
 
 /// Launches a kernel whose parameter is an array of words; the array afterwards, of 32 bits each.
