@@ -266,7 +266,7 @@ impl<'a> Transfer<'a> {
                 continue;
             }
             for way in ways.iter_mut().filter(|way| !way.value(place).is_truth()) {
-                way.assign(place, New::truth_of(Value::uniform()));
+                way.assign(place, New::truth_of(Value::unknown()));
             }
         }
     }

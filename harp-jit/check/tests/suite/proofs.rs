@@ -385,3 +385,10 @@ fn promises_hold_if_what_they_need_does() {
         assert_eq!(function.check().is_ok(), holds, "{:?}", function.promises);
     }
 }
+
+/// Each round tests the same, which says nothing of whether lanes agree.
+#[test]
+fn lanes_may_disagree_in_the_first_round_as_in_any_other() {
+    let round = |tested| [add(2, 3, 1), test(0, tested), agree(0), test(1, 3), skip(1, -4)];
+    all_but_last("all rounds", &[&round(3), &round(0)]);
+}
