@@ -262,7 +262,8 @@ fn what_is_promised_on_a_side_holds_there() {
         let own = b.load(data, i);
         let is_odd = b.ins().band_imm_u(own, 1);
         b.if_then(is_odd, |b| {
-            let zero = b.ins().iconst(types::I32, 0);
+            let word = b.word_int();
+            let zero = b.ins().iconst(word, 0);
             let first = b.load(data, zero);
             let first = b.assume_uniform(first);
             let half = b.ins().ushr_imm_u(first, 1);
