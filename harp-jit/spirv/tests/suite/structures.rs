@@ -115,7 +115,7 @@ fn constants_are_data() {
 #[test]
 fn what_is_not_aligned_as_the_module_says_is_found() {
     everywhere("structures", |case| {
-        let bytes: Vec<u8> = (0..64).map(|n| n.wrapping_mul(37)).collect();
+        let bytes: Vec<u8> = (0..64_u8).map(|n| n.wrapping_mul(37)).collect();
         let number = |at: usize| u32::from_le_bytes(*bytes[at..].first_chunk().unwrap());
         let (given, out) = (case.buffer(&bytes), case.zeros::<u32>(8));
         let args = |by: u32| [Arg::from(&given), by.into(), Arg::from(&out)];
