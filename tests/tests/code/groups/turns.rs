@@ -444,3 +444,22 @@ fn checks_see_the_accesses_of_the_program() {
         }
     }
 }
+
+/// Addresses may be wider than words.
+#[test]
+fn parts_of_words_at_addresses_of_8_bytes() {
+    each(|arch, device| {
+        let kernels = compile_all(arch, |b| {
+            let (data, i) = (b.param(ParamType::Pointer), b.global_id(0));
+            let place = b.ins().iadd(data, i);
+            let (place, value) = (resized(b, place, types::I64), resized(b, i, types::I8));
+            b.ins().store(MemFlagsData::new(), value, place, 0);
+        });
+        let wanted: Vec<u8> = (0..ITEMS).map(|i| i as u8).collect();
+        for kernel in kernels {
+            let data = device.buffer_zeroed::<u8>(ITEMS).unwrap();
+            device.launch(&kernel, LaunchConfig::grid_1d(ITEMS), &[Arg::from(&data)]).unwrap();
+            assert_eq!(device.read(&data).unwrap(), wanted, "{arch}");
+        }
+    });
+}
