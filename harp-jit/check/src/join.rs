@@ -39,7 +39,7 @@ impl<'a> Way<'a> {
     }
 }
 
-/// The split at which the paths begin.
+/// A split at which the paths begin, or which encloses them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Split<'p, 'a> {
     /// Its branch.
@@ -56,12 +56,20 @@ impl<'a> Split<'_, 'a> {
         let truth = self.before.not_zero(self.guard);
         [!truth, truth]
     }
+
+    /// Whether a place held the same in all lanes that went the same way, if that is one of `sides`.
+    fn is_uniform(&self, place: Place, sides: [bool; 2]) -> bool {
+        let ways = self.parting().into_iter().zip(sides);
+        ways.filter(|(_, taken)| *taken).all(|(way, _)| self.before.agrees(place, way))
+    }
 }
 
 /// The two paths that lead to a join: the one on which the predicate was false, and the other.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parted<'p, 'a> {
     pub(crate) split: Split<'p, 'a>,
+    /// The splits around it.
+    pub(crate) around: &'p [Split<'p, 'a>],
     pub(crate) terms: &'p Terms,
 }
 
@@ -108,24 +116,50 @@ impl<'p, 'a> Across<'p, 'a> {
         self.pairs & self.differed(place) & (passed & taken.other())
     }
 
-    /// By where the values come from, or what they are copies of, the pairs in which a place may hold different ones.
     fn differed(&self, place: Place) -> Set<'a> {
-        let differing = |origin| {
+        let mut differing = self.crossed(self.origins.each_ref(), place, |origin| {
             let differed = self.before(origin);
             if differed.is_constant() { differed } else { self.left(differed) }
-        };
-        let mut sources = self.origins.each_ref().map(|kept| Sources::of(kept.of(place)));
-        let known = crossed(&sources, differing);
+        });
+        for around in self.parted.around.iter().rev() {
+            let [Some(passed), Some(taken)] = self.ways.map(|way| way.of(around.branch)) else {
+                continue;
+            };
+            if differing == Set::NONE {
+                break;
+            }
+            // They went the same way there, and what all held that did so is the same whenever it is taken from there.
+            let sides = [0, 1].map(|side| passed.sides[side] && taken.sides[side]);
+            let differed = self.crossed([passed, taken], place, |origin| {
+                let places = self.parted.terms.places(origin);
+                let is_same = |place: &Place| around.is_uniform(*place, sides);
+                let same = places.is_some_and(|places| places.iter().all(is_same));
+                if same { Set::NONE } else { Set::ALL }
+            });
+            differing = differing & differed;
+        }
+        differing
+    }
+
+    /// By where the values come from, or what they are copies of, the pairs in which a place may hold different ones.
+    fn crossed(
+        &self,
+        kept: [&Provenance<'a>; 2],
+        place: Place,
+        differing: impl Fn(Origin) -> Set<'a>,
+    ) -> Set<'a> {
+        let mut sources = kept.map(|kept| Sources::of(kept.of(place)));
+        let known = crossed(&sources, &differing);
         if known == Set::NONE {
             return known;
         }
         for (side, sources) in sources.iter_mut().enumerate() {
             let Way { state, .. } = self.ways[side];
             for (copy, lanes) in state.copies(place) {
-                sources.add(self.origins[side].of(copy), lanes & !state.value(copy).undefined);
+                sources.add(kept[side].of(copy), lanes & !state.value(copy).undefined);
             }
         }
-        crossed(&sources, differing)
+        crossed(&sources, &differing)
     }
 
     /// Where lanes differed when they parted in what this comes from.

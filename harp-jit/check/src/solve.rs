@@ -140,8 +140,8 @@ impl<'a> Solver<'a> {
             for edge in &block.edges {
                 affected[edge.from].insert(number);
             }
-            // What was known at splits is asked for at their joins.
-            if let Some(before) = block.joins.and_then(|branch| self.structure.block_of[branch]) {
+            // What was known at splits is asked for at their joins, and at the joins within them.
+            for before in block.joins.iter().flat_map(|branch| self.parted_at(*branch, block)) {
                 affected[before].insert(number);
             }
         }
@@ -174,6 +174,12 @@ impl<'a> Solver<'a> {
             }
         }
         Ok(())
+    }
+
+    /// The blocks of this branch, and of those whose splits are open in a block.
+    fn parted_at(&self, branch: usize, block: &Block) -> impl Iterator<Item = usize> {
+        let open = block.open.iter().copied().chain([branch]);
+        open.filter_map(|branch| *self.structure.block_of.get(branch)?)
     }
 
     /// The next block to visit; none at the fixpoint.
@@ -316,8 +322,11 @@ impl<'a> Solver<'a> {
             |side: bool| meet(ways.iter().filter(|way| way.comes_from(branch, side)), within);
         match (side(false), side(true)) {
             (Some(passed), Some(taken)) => {
+                let names = self.transfer.precision.names_ways();
+                let around = meeting.open.iter().filter(|_| names);
+                let around: Vec<_> = around.filter_map(|&branch| self.split(branch)).collect();
                 let terms = self.transfer.terms;
-                let parted = Parted { split: self.split(branch)?, terms };
+                let parted = Parted { split: self.split(branch)?, around: &around, terms };
                 Some(merge::merge(&[&passed, &taken], meeting, Some(parted)))
             }
             (one, other) => meet(&one.or(other), meeting),
