@@ -48,7 +48,7 @@ const CRATES: [(&str, Floors); 9] = [
             &["code", "live", "record"],
             &["emit"],
             &["translated"],
-            &["shared"],
+            &["lent", "shared"],
             &["tier"],
         ],
     ),
