@@ -22,7 +22,10 @@
 //! Everything else is unchanged. Instructions that replace another one keep its source location, and the
 //! function computes the same as before.
 
-use cranelift_codegen::ir::{Function, Opcode, types};
+use std::cmp::Ordering;
+
+use cranelift_codegen::cursor::FuncCursor;
+use cranelift_codegen::ir::{Function, InstBuilder, Opcode, Type, Value, types};
 use harp_isa::{ArchId, WordSize};
 
 use crate::abi::word_int;
@@ -129,4 +132,13 @@ pub(crate) fn after(func: &mut Function) {
     }
     one_return(func);
     control::distinct_targets(func);
+}
+
+/// The low bits of an integer, or all of them and zeros, as one of type `ty`.
+fn resized(at: &mut FuncCursor<'_>, value: Value, ty: Type) -> Value {
+    match at.func.dfg.value_type(value).bits().cmp(&ty.bits()) {
+        Ordering::Less => at.ins().uextend(ty, value),
+        Ordering::Equal => value,
+        Ordering::Greater => at.ins().ireduce(ty, value),
+    }
 }

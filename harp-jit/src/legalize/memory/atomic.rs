@@ -13,7 +13,7 @@
 
 use cranelift_codegen::cursor::Cursor;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::{I8, I16, I32, I64};
+use cranelift_codegen::ir::types::{I8, I16, I32};
 use cranelift_codegen::ir::{
     AtomicRmwOp, Endianness, Inst, InstBuilder, InstructionData, MemFlagsData, Opcode,
     StackSlotData, StackSlotKind, Type, Value,
@@ -22,6 +22,7 @@ use cranelift_codegen::ir::{
 use super::{Memory, little_endian};
 use crate::abi::word_int;
 use crate::error::Unsupported;
+use crate::legalize::resized;
 
 /// An atomic access.
 #[derive(Clone, Copy)]
@@ -235,8 +236,7 @@ impl Memory<'_> {
         let within = self.at.ins().band_imm_u(address, 3);
         let aligned = self.at.ins().bxor(address, within);
         let shift = self.at.ins().ishl_imm_u(within, 3);
-        let address_type = self.at.func.dfg.value_type(address);
-        let shift = if address_type == I64 { self.at.ins().ireduce(I32, shift) } else { shift };
+        let shift = resized(&mut self.at, shift, I32);
         let ones = (1_i64 << ty.bits()) - 1;
         let ones = self.at.ins().iconst(I32, ones);
         let mask = self.at.ins().ishl(ones, shift);

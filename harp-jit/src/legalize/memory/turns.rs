@@ -20,8 +20,6 @@
 //! whose parts are run one after the other (`divergence/structurize/linear.rs`), and others may come in between: lanes
 //! that take the lock themselves, or that wait for other warps to take it.
 
-use std::cmp::Ordering;
-
 use cranelift_codegen::cursor::Cursor;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, BlockArg, Inst, InstBuilder, Value};
@@ -30,6 +28,7 @@ use harp_isa::abi::Lock;
 use super::Memory;
 use crate::abi::word_int;
 use crate::intrinsic::Intrinsic;
+use crate::legalize::resized;
 use crate::lock;
 
 /// Who takes which turn.
@@ -56,12 +55,8 @@ impl Memory<'_> {
         let part = self.at.ins().ushr_imm_u(place, i64::from(bytes.ilog2()));
         let own = self.at.ins().band_imm_u(part, count - 1);
         // Addresses may be of any integer type.
-        let (word, given) = (word_int(self.arch.word()), self.at.func.dfg.value_type(own));
-        let own = match given.bits().cmp(&word.bits()) {
-            Ordering::Less => self.at.ins().uextend(word, own),
-            Ordering::Equal => own,
-            Ordering::Greater => self.at.ins().ireduce(word, own),
-        };
+        let word = word_int(self.arch.word());
+        let own = resized(&mut self.at, own, word);
         let count = self.at.ins().iconst(word, count);
         Turns { own, count }
     }

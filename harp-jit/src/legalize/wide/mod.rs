@@ -19,7 +19,7 @@ use cranelift_codegen::ir::{
 };
 use hashbrown::HashMap;
 
-use super::LargeCode;
+use super::{LargeCode, resized};
 use crate::error::Unsupported;
 use crate::intrinsic::Intrinsic;
 use crate::options::Execution;
@@ -317,13 +317,10 @@ impl Wide<'_> {
 
     /// The amount of a shift as a half: only its low bits matter.
     fn amount(&mut self, amount: Value) -> Value {
-        let ty = self.at.func.dfg.value_type(amount);
-        match ty.bits().cmp(&self.bits()) {
-            _ if ty == self.full => self.parts(amount)[0],
-            std::cmp::Ordering::Less => self.at.ins().uextend(self.half, amount),
-            std::cmp::Ordering::Equal => amount,
-            std::cmp::Ordering::Greater => self.at.ins().ireduce(self.half, amount),
+        if self.is_wide(amount) {
+            return self.parts(amount)[0];
         }
+        resized(&mut self.at, amount, self.half)
     }
 
     /// An operation on a pair whose only result is not a pair.
