@@ -93,7 +93,7 @@
 //! profile that does not fit the function is a [`ProfileError`].
 //!
 //! **To be sure of the code.** [`Kernel::check`] proves that lanes stay converged where they must, or says
-//! with a [`CodeError`] what it cannot prove: a [`CodeFault`], under [`OpenSplit`]s. A [`ConvergenceProof`]
+//! with a [`CodeError`] what it cannot prove: a [`CodeFault`], about [`MachineRegister`]s, under [`OpenSplit`]s. A [`ConvergenceProof`]
 //! says why all lanes of a warp reach a block ([`BlockConvergence`]) together. Code that reports its accesses to memory
 //! has a table of them: a [`MemoryAccess`] has an [`AccessKind`] and the [`Root`]s of its address.
 #![forbid(unsafe_code)]
@@ -191,7 +191,7 @@ pub use strategy::{Assignment, DivergenceStrategy, ProfileParams, Technique};
 // To be sure of the code, and of what it does.
 pub use accesses::{AccessKind, MemoryAccess, Root};
 pub use convergence::{BlockConvergence, ConvergenceProof};
-pub use harp_check::{CodeError, CodeFault, OpenSplit};
+pub use harp_check::{CodeError, CodeFault, MachineRegister, OpenSplit};
 
 /// What building and compiling a kernel takes, in one import.
 pub mod prelude {

@@ -1,9 +1,9 @@
 //! Finished code as instructions and the control flow between them.
 
-use harp_isa::{ArchId, Instruction, Op, OpcodeFlags};
+use harp_isa::{ArchId, Instruction, Op, OpcodeFlags, Operand};
 use hashbrown::HashMap;
 
-use crate::error::{CodeError, CodeFault};
+use crate::error::{CodeError, CodeFault, MachineRegister};
 use crate::record::Note;
 
 /// The bytes of one function, and their layout.
@@ -100,9 +100,6 @@ impl<'a> Code<'a> {
         index: &HashMap<u32, usize>,
     ) -> Result<Flow, CodeFault> {
         let Placed { offset, instruction, .. } = self.insts[at];
-        if uses_shared(instruction, self.arch) {
-            return Err(CodeFault::SharedRegister);
-        }
         let guarded = instruction.guard.is_some();
         let size = harp_isa::Layout::new(self.arch).size(instruction.op.opcode()) as u32;
         // A reference may name a field of the instruction.
@@ -165,17 +162,15 @@ impl<'a> Code<'a> {
         matches!(self.insts[at].instruction.op, Op::Join {})
     }
 
+    /// The register as the machine calls it.
+    pub(crate) fn register(&self, operand: impl Into<Operand>) -> MachineRegister {
+        MachineRegister { arch: self.arch, operand: operand.into() }
+    }
+
     pub(crate) fn error(&self, at: usize, fault: CodeFault) -> CodeError {
         let Placed { offset, instruction, .. } = &self.insts[at];
         CodeError::new(*offset, instruction.display(self.arch).to_string(), fault)
     }
-}
-
-/// Whether the instruction has an operand or a guard that the lanes of a warp share.
-fn uses_shared(instruction: Instruction, arch: ArchId) -> bool {
-    let mut shared = instruction.guard.is_some_and(|guard| arch.is_shared(guard));
-    instruction.op.for_each_operand(|operand| shared |= arch.is_shared(operand));
-    shared
 }
 
 /// From where to where there are instructions.

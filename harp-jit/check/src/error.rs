@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use harp_isa::{DecodeError, Operand};
+use harp_isa::{ArchId, DecodeError, Operand};
 use thiserror::Error;
 
 /// Machine code that cannot be proved to keep lanes together as it must.
@@ -57,9 +57,9 @@ pub enum CodeFault {
     /// Compiled code has no such instruction, or has it never guarded.
     #[error("compiled code holds no such instruction")]
     Foreign,
-    /// It uses a register that the lanes of a warp share, about which nothing can be proved yet.
-    #[error("it uses a shared register, and the proof does not know these")]
-    SharedRegister,
+    /// A function writes a register that the lanes of a warp share and only kernels change.
+    #[error("it writes {0}, which the lanes share and only kernels change")]
+    OfKernel(MachineRegister),
     /// It may write memory that the record says only tracked instructions write.
     #[error("it may write a word of the frame that only spills and saved registers use")]
     PrivateFrame,
@@ -123,11 +123,11 @@ pub enum CodeFault {
         splits: Box<[u32]>,
     },
     /// Lanes that execute it may disagree on something on which they must agree.
-    #[error("active lanes may disagree about {}, about which the whole warp must agree here", Register(*.0))]
-    Divergent(Operand),
+    #[error("active lanes may disagree about {0}, about which the whole warp must agree here")]
+    Divergent(MachineRegister),
     /// It reads a value that is undefined in some lane that executes it.
-    #[error("some lanes may read {} where nothing was written that is meant for them", Register(*.0))]
-    Undefined(Operand),
+    #[error("some lanes may read {0} where nothing was written that is meant for them")]
+    Undefined(MachineRegister),
     /// Not the instruction that was selected.
     #[error("`{selected}` was selected here")]
     Opcode {
@@ -141,10 +141,10 @@ pub enum CodeFault {
         selected: bool,
     },
     /// A predicate that does not hold what it should.
-    #[error("{} may not hold the predicate v{selected} that was selected here", Register(*.operand))]
+    #[error("{register} may not hold the predicate v{selected} that was selected here")]
     Predicate {
         /// The predicate register.
-        operand: Operand,
+        register: MachineRegister,
         /// The number of the virtual register that it should hold.
         selected: u32,
     },
@@ -204,14 +204,21 @@ impl fmt::Display for CodeError {
     }
 }
 
-/// A register as the disassembler prints it.
-struct Register(Operand);
+/// A register of a machine, which prints it as its disassembler does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MachineRegister {
+    /// The machine.
+    pub arch: ArchId,
+    /// The register.
+    pub operand: Operand,
+}
 
-impl fmt::Display for Register {
+impl fmt::Display for MachineRegister {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Operand::Gpr(reg) => reg.fmt(f),
-            Operand::Pred(reg) => reg.fmt(f),
+        match self.operand {
+            Operand::Gpr(reg) => self.arch.gpr_name(reg).fmt(f),
+            Operand::Pred(reg) => self.arch.pred_name(reg).fmt(f),
             Operand::Imm(imm) => write!(f, "#{imm:#x}"),
         }
     }

@@ -10,12 +10,23 @@
 //! 3. what was written in some lanes only is read in no other by a store, an address, a branch, a vote, a
 //!    divisor, a call or a result;
 //! 4. callers and functions that are called get the uniform arguments and results that they rely on
-//!    (`assumption`);
+//!    (`assumption`), and functions leave the shared registers alone that are the kernel's (`shared`);
 //! 5. control goes through the blocks that were selected, and guards and predicate operands are the
 //!    predicates that were selected (`skeleton`, `selection`).
 //!
 //! Points 2 to 4, and the predicates of point 5, are proved by abstract interpretation. The rest of this page
 //! says of what.
+//!
+//! # Registers that lanes share
+//!
+//! The state says of a shared register what each lane *means* by it: what it would have computed for itself. In truth all
+//! lanes hold what the first one computed. So an instruction may take it for the lane's own only where lanes agree on it;
+//! that is proved like point 2. Where they do not agree, it may only be the address of a row, or an operand of what is done
+//! once for another shared register, on which lanes do not agree either. If what it is computed from is not meant in some
+//! lanes, it is meant in none.
+//!
+//! The sides of a split run one after the other. So what one of them may write is not meant on the way into the other, nor
+//! behind the join (`shared`).
 //!
 //! # Concrete states
 //!
@@ -115,9 +126,6 @@
 //! Functions of many places whose lanes part in many ways take too many steps: two of 600 random control-flow graphs.
 //! [`CodeError::undecided`] says so.
 //!
-//! Code that uses registers that the lanes of a warp share is refused ([`CodeFault::SharedRegister`]): what one side of
-//! a split writes to them, the other side finds, and the state has no place for that yet.
-//!
 //! It proves less than is true: relations between places are known by conditions of few numbers only, and
 //! memory other than the frame is not followed. What is computed is checked by other means. It is assumed,
 //! and made sure elsewhere, that stacks do not overlap, that all lanes enter a function with equally high
@@ -187,7 +195,7 @@
 //! | [`Record`] | all that is said about a function; its parts are [`Entry`] and [`Note`] |
 //! | [`Note`], [`Role`], [`Selected`], [`Named`], [`Claims`] | what is said of an instruction: its place among the blocks, what it is there for, the predicates that were selected, what code cannot show |
 //! | [`Name`], [`Passes`], [`Holder`], [`Holders`], [`Regs`] | predicates before allocation, block parameters, places, and lists of these |
-//! | [`CodeError`], [`CodeFault`], [`OpenSplit`] | the first thing that is not proved, with lanes and path |
+//! | [`CodeError`], [`CodeFault`], [`OpenSplit`], [`MachineRegister`] | the first thing that is not proved, with lanes and path |
 #![forbid(unsafe_code)]
 
 mod assumption;
@@ -210,6 +218,7 @@ mod record;
 mod regions;
 mod repeats;
 mod selection;
+mod shared;
 mod skeleton;
 mod solve;
 mod state;
@@ -219,7 +228,7 @@ mod transfer;
 mod value;
 
 pub use code::Bytes;
-pub use error::{CodeError, CodeFault, OpenSplit};
+pub use error::{CodeError, CodeFault, MachineRegister, OpenSplit};
 pub use record::{
     Claims, Entry, Holder, Holders, Name, Named, Note, Passes, Record, Regs, Role, Selected,
 };
@@ -237,5 +246,6 @@ pub fn check(bytes: Bytes<'_>, record: &Record) -> Result<(), CodeError> {
     let structure = Structure::new(&code)?;
     skeleton::check(&code, &structure, record)?;
     selection::check(&code, &structure)?;
+    shared::check(&code, &structure, record)?;
     solve::check(&code, &structure, record)
 }

@@ -268,6 +268,12 @@ impl Liveness<'_> {
             }
             from.iter().filter(|_| wanted).for_each(|&place| live.set(ask, place, true));
         }
+        // All lanes get what the first one computes, and read what it did.
+        let is_shared = |place: &Place| place.is_shared(self.frame.code.arch);
+        let of_all = to.is_some_and(|to| is_shared(&to));
+        from.iter()
+            .filter(|place| of_all || is_shared(place))
+            .for_each(|&place| live.set(Ask::Shared, place, true));
         let splits = self.frame.code.is_split(at) || self.frame.code.is_split_branch(at);
         // Lanes that are bound for the same place run on together there.
         let steers = selected.is_some_and(|selected| selected.steers);

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use harp_isa::{Op, Opcode, OpcodeFlags, Operand};
+use harp_isa::{ArchId, Op, Opcode, OpcodeFlags, Operand};
 use hashbrown::{HashMap, HashSet};
 use smallvec::{SmallVec, smallvec};
 
@@ -67,15 +67,16 @@ impl<'a> Numbering<'a> {
         self.lost = false;
     }
 
-    /// The registers that hold what a word of the frame does.
-    fn copies(&self) -> Copies {
+    /// The registers of the lanes' own that hold what a word of the frame does.
+    fn copies(&self, arch: ArchId) -> Copies {
         let number = |slot: Place| match self.held.get(&slot) {
             None if self.lost => None,
             held => Some(held.copied().unwrap_or(ValueNumber::of(Origin::Place(slot)))),
         };
         let slots = self.places.slots().filter_map(|slot| Some((number(slot)?, slot)));
         let slots: HashMap<ValueNumber, Place> = slots.collect();
-        let registers = self.held.iter().filter(|(place, _)| !self.places.is_slot(**place));
+        let is_own = |place: Place| !self.places.is_slot(place) && !place.is_shared(arch);
+        let registers = self.held.iter().filter(|(place, _)| is_own(**place));
         registers.filter_map(|(&reg, held)| Some((reg, *slots.get(held)?))).collect()
     }
 
@@ -95,7 +96,7 @@ impl<'a> Numbering<'a> {
             numbering.begin(&copies);
             starts[number] = Some(copies);
             (block.first..=block.last).for_each(|at| _ = numbering.step(frame, at));
-            let end = Some(numbering.copies());
+            let end = Some(numbering.copies(frame.code.arch));
             if ends[number] != end {
                 ends[number] = end;
                 let leads = |&to: &usize| blocks[to].edges.iter().any(|edge| edge.from == number);

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use harp_isa::{Gpr, Operand, Pred};
+use harp_isa::{ArchId, Gpr, Operand, Pred};
 
 use crate::record::{Entry, Holder};
 
@@ -112,10 +112,12 @@ impl Places {
     }
 
     /// What to call a place in a message; none if no instruction names it.
-    pub(crate) fn name(&self, place: Place) -> Option<String> {
+    pub(crate) fn name(&self, arch: ArchId, place: Place) -> Option<String> {
         match place.0 {
-            reg @ 0..CLASS => Some(Gpr::new(reg as u8).to_string()),
-            reg if place.is_pred() => Some(Pred::new((reg - CLASS) as u8).to_string()),
+            reg @ 0..CLASS => Some(arch.gpr_name(Gpr::new(reg as u8)).to_string()),
+            reg if place.is_pred() => {
+                Some(arch.pred_name(Pred::new((reg - CLASS) as u8)).to_string())
+            }
             _ if self.is_slot(place) => Some(format!("word {} of the frame", place.0 - 2 * CLASS)),
             _ => None,
         }
@@ -142,6 +144,15 @@ impl Places {
 }
 
 impl Place {
+    /// Whether the lanes of a warp share it.
+    pub(crate) fn is_shared(self, arch: ArchId) -> bool {
+        match u8::try_from(self.0) {
+            Ok(reg) if self.is_pred() => arch.is_shared(Pred::new(reg - CLASS as u8)),
+            Ok(reg) if self.0 < CLASS => arch.is_shared(Gpr::new(reg)),
+            _ => false,
+        }
+    }
+
     pub(crate) fn is_pred(self) -> bool {
         (CLASS..2 * CLASS).contains(&self.0)
     }

@@ -43,6 +43,11 @@ pub struct Record {
 pub struct Entry {
     /// Whether only one lane runs the code, so that all is uniform.
     pub single_lane: bool,
+    /// Whether it is a kernel, which may change all registers that the lanes of a warp share.
+    pub kernel: bool,
+    /// Whether launches walk by rows of the grid, so that the lanes of a warp have the same position in all dimensions but
+    /// the first.
+    pub by_rows: bool,
     /// Registers with arguments.
     pub arguments: Vec<Gpr>,
     /// Those that are equal in all lanes.

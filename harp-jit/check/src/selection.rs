@@ -1,6 +1,6 @@
 //! Whether instructions are those that were selected.
 
-use harp_isa::{Instruction, OpcodeFlags, Operand, Pred};
+use harp_isa::{Instruction, OpcodeFlags, Pred};
 
 use crate::code::{Code, Placed};
 use crate::error::{CodeError, CodeFault};
@@ -64,14 +64,14 @@ pub(crate) fn check(code: &Code<'_>, structure: &Structure) -> Result<(), CodeEr
 
 /// The predicates are those that were selected.
 pub(crate) fn check_predicates(
+    code: &Code<'_>,
     state: &State<'_>,
     step: &Step<'_>,
     report: &mut dyn FnMut(CodeFault),
 ) {
     let mut expect = |reg: Pred, name: Name| {
         if !state.is_named(Places::pred(reg), name) {
-            let operand = Operand::Pred(reg);
-            report(CodeFault::Predicate { operand, selected: name });
+            report(CodeFault::Predicate { register: code.register(reg), selected: name });
         }
     };
     let op = step.instruction.op;

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use harp_isa::ArchId;
+use smallvec::SmallVec;
+
 use crate::assumption::Assumption;
 use crate::bdd::Set;
 use crate::code::{Code, Flow};
@@ -16,6 +19,7 @@ use crate::places::Places;
 use crate::provenance::{Gate, Provenance};
 use crate::record::Record;
 use crate::regions::{Decided, Regions};
+use crate::shared::Sides;
 use crate::skeleton::Skeleton;
 use crate::state::State;
 use crate::structure::{Block, Edge, Open, Structure, split_of};
@@ -34,6 +38,7 @@ pub(crate) fn check(
     let places = Places::new(&record.entry, code.arch.word().bytes().into());
     let skeleton = Skeleton::new(code, record);
     let regions = Regions::new(structure);
+    let sides = Sides::find(code, structure);
     let find = |precision| live::find(code, structure, &skeleton, &places, precision);
     let check_with = |assumption, precision, lives: &Lives| {
         let (lanes, terms) = (Lanes::new(precision), Terms::new(precision));
@@ -47,7 +52,7 @@ pub(crate) fn check(
             lives,
             precision,
         };
-        Solver::new(transfer, structure, &skeleton, &regions).check()
+        Solver::new(transfer, structure, &skeleton, &regions, &sides).check()
     };
     let lives = find(Precision::Coarse);
     Assumption::all(record).iter().try_for_each(|assumption| {
@@ -90,6 +95,7 @@ struct Solver<'a> {
     structure: &'a Structure,
     skeleton: &'a Skeleton<'a>,
     regions: &'a Regions<'a>,
+    sides: &'a Sides,
     /// The states at the beginning of blocks that were visited often.
     starts: Vec<Option<State<'a>>>,
     /// The state at the end of each block that was reached so far.
@@ -102,6 +108,7 @@ impl<'a> Solver<'a> {
         structure: &'a Structure,
         skeleton: &'a Skeleton<'a>,
         regions: &'a Regions<'a>,
+        sides: &'a Sides,
     ) -> Solver<'a> {
         let blocks = structure.blocks.len();
         Solver {
@@ -109,6 +116,7 @@ impl<'a> Solver<'a> {
             structure,
             skeleton,
             regions,
+            sides,
             starts: vec![None; blocks],
             ends: vec![None; blocks],
         }
@@ -267,16 +275,16 @@ impl<'a> Solver<'a> {
         let open = state.provenance.iter();
         let open = open.map(|kept| (split_of(code, kept.branch), predicate(kept.sides)));
         error.inside = open.map(|(split, predicate)| OpenSplit { split, predicate }).collect();
-        let (CodeFault::Divergent(operand) | CodeFault::Undefined(operand)) = error.fault else {
+        let (CodeFault::Divergent(register) | CodeFault::Undefined(register)) = error.fault else {
             return error;
         };
-        let Some(place) = Places::operand(operand) else { return error };
+        let Some(place) = Places::operand(register.operand) else { return error };
         let is_pair = matches!(error.fault, CodeFault::Divergent(_));
         let set = match is_pair {
             true => state.disagreeing(place),
             false => state.active & state.value(place).undefined,
         };
-        error.example = match lanes.example(set).map(|lane| says(places, &lane)) {
+        error.example = match lanes.example(set).map(|lane| says(code.arch, places, &lane)) {
             [one, other] if is_pair && !one.is_empty() && !other.is_empty() => {
                 format!("one lane has {one} and another has {other}")
             }
@@ -305,6 +313,13 @@ impl<'a> Solver<'a> {
         let meeting = self.meeting(number);
         let is_many = ways.len() > 1;
         ways.extend((number == 0).then(|| self.transfer.at_entry()));
+        for way in &mut ways {
+            let branch = block.joins.into_iter();
+            let came = branch.flat_map(|branch| [(branch, false), (branch, true)]);
+            let came: SmallVec<[_; 2]> =
+                came.filter(|&(branch, side)| way.comes_from(branch, side)).collect();
+            came.into_iter().for_each(|(branch, side)| self.lose(way, branch, side));
+        }
         self.transfer.anticipate(&mut ways, number);
         let Some(branch) = block.joins else {
             let is_known = self.transfer.precision.names_ways()
@@ -348,6 +363,7 @@ impl<'a> Solver<'a> {
         if let (Some(truth), Some(reg)) = (edge.taken, guard) {
             if self.transfer.code.is_split_branch(last) {
                 state.open(last, truth);
+                self.lose(&mut state, last, truth);
             }
             let taken = state.not_zero(Places::pred(reg));
             state.active = state.active & if truth { taken } else { !taken };
@@ -358,6 +374,12 @@ impl<'a> Solver<'a> {
         }
         self.pass(&mut state, last, edge.taken);
         Some(state)
+    }
+
+    /// Lanes of one side of a split find what those of the other wrote.
+    fn lose(&self, state: &mut State<'a>, branch: Open, side: bool) {
+        let lost = self.sides.lost(branch, side).iter();
+        lost.for_each(|&place| self.transfer.drop(state, place));
     }
 
     /// What blocks pass on that end between `at`, whose guard is `taken` if it is a branch, and the next
@@ -373,10 +395,10 @@ impl<'a> Solver<'a> {
 }
 
 /// The facts about a lane, in words.
-fn says(places: &Places, lane: &[(Condition, bool)]) -> String {
+fn says(arch: ArchId, places: &Places, lane: &[(Condition, bool)]) -> String {
     let each = lane.iter().filter_map(|&(condition, value)| {
         let Condition::Holds(place, Number::Is(number)) = condition else { return None };
-        let name = places.name(place)?;
+        let name = places.name(arch, place)?;
         Some(match value {
             true => format!("{name} = {number}"),
             false if place.is_pred() => format!("{name} = 0"),

@@ -235,8 +235,12 @@ impl<'a> State<'a> {
         }
         let mut value = self.value(source).clone();
         if detail != Detail::Numbers && value.distinguished().next().is_some() {
-            let known = detail == Detail::Differences;
-            value.differs = if known { self.differing(source) } else { Set::ALL };
+            value.differs = match detail {
+                Detail::Nothing => Set::ALL,
+                // Of other pairs than there are it would say that they differ.
+                _ if self.is_uniform(source) => Set::NONE,
+                _ => self.differing(source),
+            };
             value.numbers = None;
         }
         let truth = value.is_truth().then(|| self.not_zero(source));

@@ -1,7 +1,7 @@
 //! The transfer function: the effect of an instruction on the state, and the facts that it requires.
 
 use harp_isa::abi::{LaneField, RegisterRoles};
-use harp_isa::{Gpr, Op, OpcodeFlags, Operand, Pred, Role as Access, WordSize};
+use harp_isa::{Gpr, Op, OpcodeFlags, Operand, Pred, Role as Access, Sharing, WordSize};
 use smallvec::SmallVec;
 
 use crate::assumption::Assumption;
@@ -18,6 +18,7 @@ use crate::provenance::Provenance;
 use crate::record::{Record, Regs, Role};
 use crate::repeats::Known;
 use crate::selection::{self, Step};
+use crate::shared;
 use crate::state::State;
 use crate::term::{Origin, Source, Terms};
 use crate::value::{self, Computed};
@@ -45,8 +46,10 @@ impl<'a> Transfer<'a> {
         let mut set = |reg: Gpr, value: Value<'a>| {
             state.values[Places::gpr(reg).index()] = self.adjusted(value);
         };
-        for reg in roles.caller_saved() {
-            set(reg, given(reg, &self.record.entry.arguments, &self.assumption.uniform));
+        let arguments = &self.record.entry.arguments;
+        let shared = arguments.iter().copied().filter(|&reg| self.code.arch.is_shared(reg));
+        for reg in roles.caller_saved().chain(shared) {
+            set(reg, given(reg, arguments, &self.assumption.uniform));
         }
         set(roles.return_address(), Value::uniform());
         set(roles.stack_pointer(), Value { form: Form::Stack(0), ..Value::unknown() });
@@ -83,7 +86,7 @@ impl<'a> Transfer<'a> {
             after: &self.lives.after[at],
             repeated: &self.lives.repeats.after[at],
         };
-        selection::check_predicates(state, &step, report);
+        selection::check_predicates(self.code, state, &step, report);
         self.check_lanes(state, &step, report);
         self.check_values(state, &step, report);
         match placed.flow {
@@ -109,18 +112,40 @@ impl<'a> Transfer<'a> {
         if let Some(Role::Call { asks, .. } | Role::Leave { asks, .. }) = step.role {
             wanted.extend(asks.iter().copied().map(Operand::Gpr));
         }
+        wanted.extend(self.taken_for_own(step));
         let varies = |place: Place| !state.is_uniform(place);
         let wanted = wanted.into_iter().filter(|_| !self.is_single());
         let divergent = wanted.filter(|&operand| Places::operand(operand).is_some_and(varies));
-        divergent.for_each(|operand| report(CodeFault::Divergent(operand)));
+        divergent.for_each(|operand| report(CodeFault::Divergent(self.code.register(operand))));
         if let Some(Role::Leave { depends, .. }) = step.role {
             let holds = |result: &&Gpr| {
                 let mut found = depends.iter().filter(|(reg, _)| reg == *result);
                 found.any(|(_, regs)| !regs.iter().any(|&reg| varies(Places::gpr(reg))))
             };
             let broken = self.assumption.results.iter().filter(|result| !holds(result));
-            broken.for_each(|&result| report(CodeFault::Divergent(Operand::Gpr(result))));
+            broken.for_each(|&result| report(CodeFault::Divergent(self.code.register(result))));
         }
+    }
+
+    /// The shared registers that lanes read as if they had computed what is there themselves.
+    fn taken_for_own(&self, step: &Step<'_>) -> SmallVec<[Operand; 4]> {
+        let arch = self.code.arch;
+        let mut taken: SmallVec<[Operand; 4]> =
+            step.instruction.guard.map(Operand::Pred).into_iter().collect();
+        let op = step.instruction.op;
+        let mut has_result = false;
+        let mut read: SmallVec<[Operand; 4]> = SmallVec::new();
+        for (operand, access) in registers(op) {
+            has_result |= access != Access::Use;
+            read.extend((access != Access::Def).then_some(operand));
+        }
+        match op.sharing(arch) {
+            Sharing::Each => taken.extend(read),
+            Sharing::Once if !has_result => taken.extend(read),
+            Sharing::Once | Sharing::Row => {}
+        }
+        taken.retain(|&mut operand| arch.is_shared(operand));
+        taken
     }
 
     /// Operations with observable effects, traps included, must not depend on undefined values.
@@ -137,7 +162,7 @@ impl<'a> Transfer<'a> {
             if let Some(reg) = step.instruction.guard
                 && !self.is_known(state, Places::pred(reg))
             {
-                report(CodeFault::Undefined(Operand::Pred(reg)));
+                report(CodeFault::Undefined(self.code.register(reg)));
             }
             let read = registers(op).into_iter().filter(|(_, access)| *access != Access::Def);
             wanted.extend(read.map(|(operand, _)| operand));
@@ -167,7 +192,7 @@ impl<'a> Transfer<'a> {
         for operand in wanted {
             let defined = |place| state.is_defined(place, among);
             if !Places::operand(operand).is_none_or(defined) {
-                report(CodeFault::Undefined(operand));
+                report(CodeFault::Undefined(self.code.register(operand)));
             }
         }
     }
@@ -301,6 +326,9 @@ impl<'a> Transfer<'a> {
             let value = Value { form: Form::Stack(place.wrapping_add(popped)), ..Value::unknown() };
             self.set(state, stack, value);
         }
+        for place in shared::of_functions(self.code.arch).filter_map(Places::operand) {
+            self.drop(state, place);
+        }
         self.lose(state, self.places.exposed());
     }
 
@@ -334,6 +362,9 @@ impl<'a> Transfer<'a> {
         };
         self.write(state, step, target, computed);
         state.add_names(target, &names);
+        if target.is_shared(self.code.arch) {
+            self.spread(state, step, target);
+        }
         for &Known { place, inverted } in &step.repeated.known {
             if state.value(place).is_truth() {
                 state.equate(target, (place, inverted));
@@ -350,6 +381,26 @@ impl<'a> Transfer<'a> {
                 true => state.copy_opposite(place, target),
                 false => state.copy(place, target, Detail::Numbers),
             }
+        }
+    }
+
+    /// All lanes get what the first one wrote to a shared register.
+    fn spread(&self, state: &mut State<'a>, step: &Step<'_>, target: Place) {
+        let undefined = state.value(target).undefined;
+        let mixed = undefined ^ undefined.other();
+        // Others would be written to as well.
+        let is_masked = step.guard.is_some_and(|guard| !guard.is_shared(self.code.arch));
+        if is_masked || !(mixed & state.pairs & state.active).disjoint(state.active.other()) {
+            self.drop(state, target);
+        } else if !state.is_uniform(target) {
+            // By the first lane's control block, all find what is the same in theirs.
+            let form = match state.value(target).form {
+                form @ (Form::StackNumber | Form::LaneBlock(_)) => form,
+                _ => Form::Unknown,
+            };
+            let value = Value { form, ..Value::unknown() };
+            let is_pred = target.is_pred();
+            state.assign(target, if is_pred { New::truth_of(value) } else { New::of(value) });
         }
     }
 
@@ -376,12 +427,19 @@ impl<'a> Transfer<'a> {
 
     /// What is loaded from memory that is not tracked.
     fn load(&self, state: &State<'a>, step: &Step<'_>, value: &mut Value<'a>) {
+        let sharing = step.instruction.op.sharing(self.code.arch);
+        // Nobody writes it between two lanes' loads if there is only one.
+        let is_same = step.claims().read_only || sharing == Sharing::Once;
         let Op::Ld { base, offset, .. } = step.instruction.op else {
-            if !step.claims().read_only {
+            if !is_same || sharing == Sharing::Row {
                 value.differs = Set::ALL;
             }
             return;
         };
+        if sharing == Sharing::Row {
+            value.differs = Set::ALL;
+            return;
+        }
         let field = match state.value(Places::gpr(base)).form {
             // What one lane of the warp wrote last, in all lanes.
             Form::Scratch if offset == 0 => {
@@ -414,7 +472,10 @@ impl<'a> Transfer<'a> {
                 value.form = Form::Scratch;
             }
             Some(LaneField::StackLimit) => value.form = Form::OnStack,
-            _ if step.claims().read_only => {}
+            Some(LaneField::GlobalIdY | LaneField::GlobalIdZ) if self.record.entry.by_rows => {
+                value.differs = Set::NONE;
+            }
+            _ if is_same => {}
             _ => value.differs = Set::ALL,
         }
     }

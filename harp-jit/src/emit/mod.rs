@@ -168,9 +168,8 @@ pub(crate) fn emit(
             }
         }
     }
-    let is_own = |reg: &Gpr| !arch.is_shared_gpr(*reg);
     let arguments = vcode.insts.iter().find_map(|inst| match inst {
-        MInst::Args { defs } => Some(defs.iter().map(|&(_, reg)| reg).filter(is_own).collect()),
+        MInst::Args { defs } => Some(defs.iter().map(|&(_, reg)| reg).collect()),
         _ => None,
     });
     let entry = Entry {

@@ -10,6 +10,7 @@ use crate::function::{self, CompiledFunction, Linked};
 use crate::groups::Grouping;
 use crate::lock;
 use crate::regalloc::Allocated;
+use crate::sharing::Setting;
 use crate::stats::CompileStats;
 use crate::times::StageTimes;
 use crate::unit::Unit;
@@ -64,6 +65,7 @@ fn lane_stack(vcode: &VCode, unit: Unit<'_>, independent: &dyn Fn(&str) -> bool)
 /// Assembles the compiled function from its parts.
 pub(super) fn assemble(
     unit: Unit<'_>,
+    setting: Setting,
     vcode: VCode,
     emitted: Emitted,
     stats: CompileStats,
@@ -74,7 +76,7 @@ pub(super) fn assemble(
     let sources = sources.collect();
     let messages = locs.iter().filter_map(|&loc| Some((loc, unit.sources.message(loc)?.clone())));
     let messages = messages.collect();
-    let record = unit.options.records().then(|| record(unit, &vcode, &emitted));
+    let record = unit.options.records().then(|| record(unit, setting, &vcode, &emitted));
     let kernel = unit.entry == EntryKind::Kernel;
     let proofs = unit.options.convergence.then(|| convergence::prove(&vcode, kernel));
     CompiledFunction {
@@ -83,7 +85,7 @@ pub(super) fn assemble(
         arch: unit.arch,
         body: emitted.body,
         grouping: Grouping::default(),
-        by_rows: false,
+        by_rows: setting.by_rows,
         symbols: vcode.symbols,
         stack: emitted.stack,
         lane_stack_bytes: u32::try_from(emitted.lane_stack_bytes).expect("emission limits stacks"),

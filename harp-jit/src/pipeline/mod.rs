@@ -64,7 +64,7 @@ pub(crate) fn compile(source: &Function, unit: Unit<'_>) -> Result<CompiledFunct
         optimized_insts: count_insts(&func),
         ..statistics(shares, predicated, &vcode, &allocated)
     };
-    let compiled = code::assemble(unit, vcode, emitted, stats);
+    let compiled = code::assemble(unit, setting, vcode, emitted, stats);
     let compiled = CompiledFunction {
         branch_fingerprint: branches.fingerprint(),
         counters: unit.counters.map(|_| {
@@ -73,7 +73,6 @@ pub(crate) fn compile(source: &Function, unit: Unit<'_>) -> Result<CompiledFunct
         times: clock.times(),
         accesses: accesses.into(),
         grouping,
-        by_rows: setting.by_rows,
         ..compiled
     };
     if options.check_code {

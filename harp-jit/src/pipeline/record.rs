@@ -7,12 +7,13 @@ use smallvec::{SmallVec, smallvec};
 use crate::abi::EntryKind;
 use crate::emit::{Emitted, name};
 use crate::options::Execution;
+use crate::sharing::Setting;
 use crate::unit::Unit;
 use crate::vcode::{MInst, VBlock, VCode};
 use harp_check::{Entry, Holders, Name, Passes, Record};
 
 /// The function's record, without notes on instructions.
-pub(crate) fn record(unit: Unit<'_>, vcode: &VCode, emitted: &Emitted) -> Record {
+pub(crate) fn record(unit: Unit<'_>, setting: Setting, vcode: &VCode, emitted: &Emitted) -> Record {
     let successors = |last: &MInst| match last {
         MInst::Jump { target, .. } => smallvec![target.index() as u32],
         MInst::CondBr { taken, not_taken, .. } => {
@@ -22,12 +23,17 @@ pub(crate) fn record(unit: Unit<'_>, vcode: &VCode, emitted: &Emitted) -> Record
     };
     let own = &vcode.promises.own;
     let uniform = match unit.entry {
-        EntryKind::Kernel => vec![KernelEntry::ARGUMENTS],
+        EntryKind::Kernel => {
+            let shared = KernelEntry::shared_arguments(unit.arch);
+            shared.into_iter().chain([KernelEntry::ARGUMENTS]).collect()
+        }
         EntryKind::Function => own.arguments.to_vec(),
     };
     Record {
         entry: Entry {
             single_lane: unit.options.execution == Execution::SingleLane,
+            kernel: unit.entry == EntryKind::Kernel,
+            by_rows: setting.by_rows,
             uniform,
             ..emitted.entry.clone()
         },

@@ -165,7 +165,7 @@ const TEXTS: [&str; 6] = [
 
 /// Machines for them, of 4-byte words.
 pub(super) const ARCHS: &[&str] =
-    &["harp32", "4w32/16/8/2+x", "4b16/16/4/1", "4w8/2/8/1", "4w16/8/2/1+x"];
+    &["harp32", "4w32/16/8/2+x", "4b16/16/4/1", "4w8/2/8/1", "4w16/8/2/1+x", "4w24/12/8/2+x+s8/4"];
 
 /// The kernels with their launches.
 pub(super) fn handwritten() -> Vec<Case> {

@@ -12,7 +12,7 @@ use harp_jit::{
 };
 
 use crate::generate::{Family, Kind as Cases};
-use crate::machines::{ALL, Machines, Setup, parsed};
+use crate::machines::{ALL, Machines, SHARED, Setup, parsed};
 use crate::oracle::{Case, CaseError, Compiled, Effect, Ending, options};
 use crate::random::{WAYS, bytes_of};
 
@@ -114,9 +114,11 @@ pub fn random(
     machines: &mut Machines,
 ) -> Result<Outcome, MutationError> {
     let turn = seed as usize;
-    let arch = parsed(ALL).nth(turn % ALL.len()).expect("it is one of them");
+    let count = ALL.len() + SHARED.len();
+    let mut all = parsed(ALL).chain(parsed(SHARED));
+    let arch = all.nth(turn % count).expect("it is one of them");
     let case = cases.generate(&bytes_of(cases, seed), Family::of(arch)).case;
-    let is_plain = (turn / ALL.len()).is_multiple_of(4);
+    let is_plain = (turn / count).is_multiple_of(4);
     // The checker is asked later, and then needs what verification notes down.
     let strategies = WAYS.iter().filter(|way| !way.profile).map(|way| way.strategy);
     let options = CompileOptions {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use harp_isa::{ArchId, Instruction, Op, OpcodeFlags, Pred};
+use harp_isa::{ArchId, Instruction, Op, OpcodeFlags, Operand, Pred, Role};
 
 use crate::seeds::random_bytes;
 
@@ -25,10 +25,12 @@ pub enum Kind {
     WrongMask,
     /// A branch that splits does not, and nothing joins: it is taken to be uniform.
     UniformClaim,
+    /// What lanes keep for themselves is in a register that they share.
+    TakenAsShared,
 }
 
 /// All of them, with their names.
-const KINDS: [(Kind, &str); 8] = [
+const KINDS: [(Kind, &str); 9] = [
     (Kind::DroppedJoin, "dropped join"),
     (Kind::DroppedSplit, "dropped split"),
     (Kind::MissingGuard, "missing guard"),
@@ -37,6 +39,7 @@ const KINDS: [(Kind, &str); 8] = [
     (Kind::EditInSplit, "edit in split"),
     (Kind::WrongMask, "wrong mask predicate"),
     (Kind::UniformClaim, "divergent taken as uniform"),
+    (Kind::TakenAsShared, "taken as shared"),
 ];
 
 impl Kind {
@@ -141,6 +144,7 @@ impl<'a> Original<'a> {
             Kind::UniformClaim if is_split => {
                 vec![[at].into_iter().chain(self.join_of(at)).map(|at| (at, nop)).collect()]
             }
+            Kind::TakenAsShared => self.taken_as_shared(at).into_iter().collect(),
             _ => Vec::new(),
         }
     }
@@ -229,6 +233,31 @@ impl<'a> Original<'a> {
         }
     }
 
+    /// A shared register that is not used in the place of the one that an instruction writes, wherever that is mentioned,
+    /// if it is not mentioned before.
+    fn taken_as_shared(&self, at: usize) -> Option<Vec<Edit>> {
+        let mut written = None;
+        self.insts[at].1.for_each_register(|operand, _, role| {
+            written = written.or((role == Role::Def).then_some(operand));
+        });
+        let own = written.filter(|&operand| !self.arch.is_shared(operand))?;
+        let shared: Vec<Operand> = match own {
+            Operand::Pred(_) => {
+                (0..).map_while(|n| Some(self.arch.shared_pred(n)?.into())).collect()
+            }
+            _ => (0..).map_while(|n| Some(self.arch.shared_gpr(n)?.into())).collect(),
+        };
+        let is_free =
+            |&&shared: &&Operand| !self.insts.iter().any(|(_, inst)| mentions(inst, shared));
+        let &shared = shared.iter().find(is_free)?;
+        if self.insts[..at].iter().any(|(_, inst)| mentions(inst, own)) {
+            return None;
+        }
+        let places = self.insts.iter().enumerate().skip(at);
+        let places = places.filter(|(_, (_, inst))| mentions(inst, own));
+        places.map(|(index, (_, inst))| Some((index, renamed(inst, own, shared)?))).collect()
+    }
+
     /// The join that closes the split at `at`, if its sides get to one.
     fn join_of(&self, at: usize) -> Option<usize> {
         let mut seen = vec![false; self.insts.len()];
@@ -254,4 +283,22 @@ impl<'a> Original<'a> {
         }
         None
     }
+}
+
+fn mentions(inst: &Instruction, register: Operand) -> bool {
+    let mut found = inst.guard.map(Operand::Pred) == Some(register);
+    inst.op.for_each_operand(|operand| found |= operand == register);
+    found
+}
+
+/// The instruction with another register in the place of one.
+fn renamed(inst: &Instruction, from: Operand, to: Operand) -> Option<Instruction> {
+    let name = |operand| if operand == from { to } else { operand };
+    let mut operands = Vec::new();
+    inst.op.for_each_operand(|operand| operands.push(name(operand)));
+    let guard = inst.guard.map(|guard| match name(guard.into()) {
+        Operand::Pred(guard) => guard,
+        _ => guard,
+    });
+    Some(Instruction { guard, op: Op::from_operands(inst.op.opcode(), &operands).ok()? })
 }

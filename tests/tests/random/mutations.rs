@@ -1,5 +1,5 @@
 //! Mutations of finished code are caught: dropped joins and splits, missing and wrong guards, swapped
-//! targets, edits in splits, wrong mask predicates, divergent branches taken as uniform.
+//! targets, edits in splits, wrong mask predicates, divergent branches taken as uniform, lanes' own registers taken as shared.
 
 use harp_tests::generate::Kind as Cases;
 use harp_tests::machines::Machines;

@@ -58,7 +58,7 @@ const CRATES: [(&str, Floors); 9] = [
             &["bdd", "error", "number", "record"],
             &["assumption", "code", "places"],
             &["lanes", "op", "structure"],
-            &["frame", "regions", "skeleton"],
+            &["frame", "regions", "shared", "skeleton"],
             &["term"],
             &["numbering", "provenance"],
             &["fact", "repeats"],

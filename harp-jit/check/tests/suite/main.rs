@@ -8,6 +8,7 @@ use smallvec::{SmallVec, smallvec};
 
 mod messages;
 mod proofs;
+mod shared;
 
 fn r(index: u8) -> Gpr {
     Gpr::new(index)
@@ -15,6 +16,11 @@ fn r(index: u8) -> Gpr {
 
 fn p(index: u8) -> Pred {
     Pred::new(index)
+}
+
+/// A register that the lanes of a warp share. The second one is the kernel's.
+fn s(index: u8) -> Gpr {
+    r(8 + index)
 }
 
 /// The stack pointer.
@@ -49,7 +55,8 @@ const RETURN: Instruction = Instruction { guard: None, op: Op::Jmpr { target: Gp
 /// What most instructions are there for.
 const PART: Role = Role::Part { guard: None, defines: None };
 
-/// A function with arguments in the first two registers and a private word in its frame. Each instruction, of four
+/// A function with arguments in the first two registers and a private word in its frame, on a machine whose lanes share two
+/// registers and two predicates. Each instruction, of four
 /// bytes, is a block of its own.
 struct Function {
     code: Vec<Instruction>,
@@ -61,6 +68,7 @@ struct Function {
     /// Words of the frame that stores through pointers may change.
     exposed: Range<i64>,
     promises: Vec<(Gpr, Regs)>,
+    kernel: bool,
 }
 
 impl Function {
@@ -73,16 +81,18 @@ impl Function {
             private: -64..-60,
             exposed: 0..0,
             promises: Vec::new(),
+            kernel: false,
         }
     }
 
     fn check(&self) -> Result<(), CodeError> {
-        let arch: ArchId = "4w8/8/16/16+x".parse().expect("a machine");
+        let arch: ArchId = "4w8/8/16/16+x+s2/2".parse().expect("a machine");
         let entry = Entry {
             arguments: self.arguments.clone(),
             uniform: self.uniform.clone(),
             private: vec![self.private.clone()],
             scratch: self.exposed.clone(),
+            kernel: self.kernel,
             ..Entry::default()
         };
         let promises = self.promises.clone();
