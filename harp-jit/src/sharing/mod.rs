@@ -25,7 +25,8 @@
 //!
 //! Loads from a uniform address are a special case: what others write meanwhile makes them differ from lane to lane
 //! unless they are executed once. So a load whose result is used as uniform is always executed so, if need be through a
-//! register that is kept free for that.
+//! register that is kept free for that. Divergence management relies on this, too, where loads decide branches: it has
+//! lanes exchange what they load, and there is nothing to exchange where one load is for all ([`once`]).
 //!
 //! Positions in the grid follow each other from lane to lane where launches walk by rows of the grid: for kernels to which
 //! work-groups mean nothing.
@@ -46,6 +47,7 @@ mod entry;
 mod explain;
 mod liveness;
 mod nesting;
+mod once;
 mod rewrite;
 mod rows;
 #[cfg(test)]
@@ -78,7 +80,10 @@ pub(crate) fn share(vcode: &mut VCode, setting: Setting) {
     let Setting { arch, entry, .. } = setting;
     let Some(palette) = Palette::new(arch, entry) else { return };
     let Some(nesting) = Nesting::compute(vcode) else { return };
-    let uniform = Uniform::compute(vcode, &nesting, setting);
+    let mut uniform = Uniform::compute(vcode, &nesting, setting);
+    if once::fold(vcode, &nesting, &uniform) {
+        uniform = Uniform::compute(vcode, &nesting, setting);
+    }
     let facts = rows::Facts { nesting: &nesting, uniform: &uniform, setting };
     let mut left_out = HashSet::new();
     for _ in 0..ROW_TRIALS {
@@ -131,7 +136,7 @@ fn place(
         let wishes = colour::Wishes { arrivals, first: &loads.loaded, kept_free };
         vcode.shared = colour::colour(vcode, live, &candidates, palette, &wishes);
         let mut must_agree = uniform.relied_on(vcode);
-        relied_on.iter().for_each(|reg| must_agree[reg.index()] = true);
+        relied_on.iter().chain(&vcode.once).for_each(|reg| must_agree[reg.index()] = true);
         if !loads.divide(vcode, &uniform, &must_agree, kept_free) {
             break;
         }

@@ -450,7 +450,7 @@ pub(super) fn less_lane(vcode: &mut VCode, arch: ArchId, dst: Reg, reg: Reg) -> 
 }
 
 /// Drops instructions without effects whose results have no use.
-fn drop_unused(vcode: &mut VCode) {
+pub(super) fn drop_unused(vcode: &mut VCode) {
     let mut used = vec![false; vcode.num_regs];
     let mut kept = vec![true; vcode.insts.len()];
     // Backwards, as definitions come before their uses. Jumps use all that they pass.
