@@ -29,7 +29,7 @@ pub(crate) use calls::{Arguments, Callees, FunctionFacts, Known, Params, ResultF
 pub(crate) use cause::Cause;
 pub(crate) use levels::{Level, LevelId, Levels, Node};
 pub(crate) use live::LiveRanges;
-pub(crate) use once::deciding_loads;
+pub(crate) use once::{Loads, deciding_loads};
 pub(crate) use post_dominators::PostDominators;
 pub(crate) use uniformity::Uniformity;
 

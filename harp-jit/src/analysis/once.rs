@@ -9,9 +9,18 @@ use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Function, Inst, InstructionData, Opcode, Value, ValueDef};
 
 use super::calls::Known;
-use super::solver::{Loads, Solver};
+use super::solver::Solver;
 use super::uniformity::Uniformity;
 use crate::width::Width;
+
+/// How lanes load from memory that may be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Loads {
+    /// Each lane loads for itself.
+    Each,
+    /// Lanes that load from the same address together can have what one of them loads, where a return is reachable.
+    Once,
+}
 
 /// Whether it is a load that other lanes may be spared, and may load something else each time.
 pub(super) fn is_plain_load(func: &Function, inst: Inst) -> bool {
@@ -98,6 +107,8 @@ impl Search<'_> {
 mod tests {
     use super::*;
 
+    const NONE: [i32; 0] = [];
+
     /// The offsets of the loads that decide branches of a kernel with the lane's number `v1`.
     fn deciding(body: &str) -> Vec<i32> {
         let text = format!(
@@ -141,23 +152,23 @@ mod tests {
 
     #[test]
     fn not_where_lanes_differ_anyway() {
-        assert_eq!(branch_on("v9 = load.i32 v1+4"), []);
-        assert_eq!(branch_on("v2 = load.i32 v0+4\n v9 = iadd v1, v2"), []);
-        assert_eq!(branch_on("v9 = atomic_load.i32 v0"), []);
-        assert_eq!(branch_on("v9 = stack_load.i32 ss0"), []);
+        assert_eq!(branch_on("v9 = load.i32 v1+4"), NONE);
+        assert_eq!(branch_on("v2 = load.i32 v0+4\n v9 = iadd v1, v2"), NONE);
+        assert_eq!(branch_on("v9 = atomic_load.i32 v0"), NONE);
+        assert_eq!(branch_on("v2 = stack_addr.i32 ss0\n v9 = load.i32 v2"), NONE);
     }
 
     #[test]
     fn not_where_nothing_is_decided() {
-        assert_eq!(branch_on("v2 = load.i32 v0+4\n store v2, v1\n v9 = iconst.i32 1"), []);
-        assert_eq!(branch_on("v9 = load.i32 notrap aligned readonly v0+4"), []);
+        assert_eq!(branch_on("v2 = load.i32 v0+4\n store v2, v1\n v9 = iconst.i32 1"), NONE);
+        assert_eq!(branch_on("v9 = load.i32 notrap aligned readonly v0+4"), NONE);
         // Where no return is reachable.
         let doomed = "brif v1, block1, block3
             block1: v2 = load.i32 v0+4
                 brif v2, block2, block2
             block2: trap user1
             block3: return";
-        assert_eq!(deciding(doomed), []);
+        assert_eq!(deciding(doomed), NONE);
     }
 
     /// Its address is uniform only if lanes leave the loop together, which it decides itself.

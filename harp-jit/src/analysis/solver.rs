@@ -16,7 +16,7 @@ use super::calls::{Callees, Known, Params};
 use super::cause::Cause;
 use super::levels::{Node, Reconvergence};
 use super::limit::Limit;
-use super::once::is_plain_load;
+use super::once::{Loads, is_plain_load};
 use super::uses::Uses;
 use super::{Flow, sync};
 use crate::intrinsic::Intrinsic;
@@ -26,15 +26,6 @@ use crate::width::{Rule, Width};
 /// takes as long in the worst case. If every branch has a region as large as the function, the limit is
 /// reached with about a thousand branches.
 const MAX_REGION_WORK: usize = 1_000_000_000;
-
-/// What is assumed of loads from memory that may be written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Loads {
-    /// Each lane loads for itself.
-    Each,
-    /// Lanes that load from the same address together get what one of them loads, where a return is reachable.
-    Once,
-}
 
 /// A change that affects code visited already.
 enum Change {

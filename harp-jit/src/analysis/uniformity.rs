@@ -25,7 +25,8 @@ use super::Flow;
 use super::calls::{DirectCall, Known, Linkages};
 use super::cause::Cause;
 use super::limit::Limit;
-use super::solver::{Loads, Solver};
+use super::once::Loads;
+use super::solver::Solver;
 use crate::intrinsic::Intrinsic;
 use crate::width::Width;
 

@@ -11,15 +11,6 @@ use cranelift_codegen::ir::{Function, Inst, InstBuilder};
 use crate::analysis::{Known, Uniformity, deciding_loads};
 use crate::intrinsic::Intrinsic;
 
-/// Whether lanes may share what they load.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Loads {
-    /// Each lane loads for itself.
-    Each,
-    /// Where that makes branches uniform, one lane loads for all.
-    Once,
-}
-
 /// Does the loads that decide branches once. Returns whether there were any; facts about the function are invalid then.
 pub(super) fn load_once(func: &mut Function, facts: &Uniformity, known: Known<'_>) -> bool {
     let loads = deciding_loads(func, facts, known);
@@ -49,6 +40,7 @@ fn exchange(func: &mut Function, load: Inst) {
 mod tests {
     use super::super::tests::runs_with;
     use super::*;
+    use crate::analysis::Loads;
 
     #[test]
     fn a_branch_on_what_is_loaded_once_is_no_split() {
@@ -75,7 +67,7 @@ mod tests {
         let mut func = cranelift_reader::parse_functions(text).unwrap().remove(0);
         assert_eq!(
             [Loads::Each, Loads::Once].map(|loads| runs_with(&func, loads).0.splits().len()),
-            [2, 1]
+            [3, 1]
         );
         let facts = Uniformity::compute(&func, Known::KERNEL);
         assert!(load_once(&mut func, &facts, Known::KERNEL));

@@ -26,7 +26,7 @@ use cranelift_codegen::entity::EntityRef;
 use cranelift_codegen::ir::{Function, Inst};
 use hashbrown::{HashMap, HashSet};
 
-use crate::analysis::{Known, Uniformity};
+use crate::analysis::{Known, Loads, Uniformity};
 use crate::error::CompileError;
 use crate::intrinsic::Intrinsic;
 use crate::plan::{Origin, Own, Plan, Steering};
@@ -54,7 +54,6 @@ mod waiting_loops;
 
 pub(crate) use canonicalize::canonicalize;
 pub(crate) use check::check;
-pub(crate) use loads::Loads;
 pub(crate) use regions::{RegionId, Regions};
 pub(crate) use structurize::structurize;
 

@@ -14,8 +14,8 @@ use proptest::collection::vec;
 use proptest::prelude::any;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseResult, TestRng, TestRunner};
 
-use super::Loads;
 use super::tests::{runs, runs_with, verify};
+use crate::analysis::Loads;
 use crate::builder::{KernelBuilder, KernelSource};
 
 /// Generates programs from random bytes. All-zero bytes give a small program, so failures shrink.

@@ -6,8 +6,8 @@ use cranelift_codegen::verifier::verify_function;
 
 use super::check::Imbalance;
 use super::claims;
-use super::{Decisions, Loads, Prepared, check, prepare};
-use crate::analysis::Known;
+use super::{Decisions, Prepared, check, prepare};
+use crate::analysis::{Known, Loads};
 use crate::legalize;
 use crate::plan::{Plan, Split};
 use crate::profile::Branches;

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use cranelift_codegen::ir::types::I8;
 use cranelift_codegen::ir::{Block, BlockCall, Function, Inst, InstructionData, Opcode, Value};
 
+use super::prepare;
 use super::tests::planned;
-use super::{Loads, prepare};
-use crate::analysis::Known;
+use crate::analysis::{Known, Loads};
 use crate::intrinsic::Intrinsic;
 use crate::plan::Plan;
 use crate::times::Clock;

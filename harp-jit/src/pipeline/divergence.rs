@@ -3,9 +3,9 @@
 
 use cranelift_codegen::ir::Function;
 
-use crate::analysis::Known;
+use crate::analysis::{Known, Loads};
 use crate::divergence::decide::{self, DivergenceReport, Shares};
-use crate::divergence::{self, Decisions, Loads, Prepared, shared_headers};
+use crate::divergence::{self, Decisions, Prepared, shared_headers};
 use crate::error::CompileError;
 use crate::if_convert::{self, Predicated};
 use crate::isel::{self, BlockIds};

@@ -1,4 +1,4 @@
-//! Says of each value where it is, and why it is not shared.
+//! Says of each value where it is, and why it is not shared, or has to be.
 //!
 //! The rules are applied once more to the finished code. What they drop first is dropped because of something that holds
 //! with fewer candidates, too, so that a reason is found for each register.
@@ -31,7 +31,8 @@ pub struct ValueReport {
     pub place: Option<SourcePlace>,
     /// The shared register that it is in; none if each lane has its own.
     pub shared: Option<String>,
-    /// Why it is not shared, if it is not.
+    /// Why it is not shared, if it is not. Of a shared one, why lanes must have the same in it, if they must: a branch depends
+    /// on it.
     pub reason: Option<String>,
 }
 
@@ -49,6 +50,9 @@ impl fmt::Display for ValueReport {
         writeln!(f)
     }
 }
+
+/// The reason for values that are loaded once because lanes rely on it.
+pub(super) const MUST_AGREE: &str = "it is loaded once for all lanes, as a branch depends on it";
 
 /// What is explained.
 struct Code<'a> {
@@ -109,7 +113,7 @@ fn report(
         SharedReg::Pred(pred) => arch.pred_name(pred).to_string(),
     });
     let reason = match code {
-        _ if shared.is_some() => None,
+        _ if shared.is_some() => vcode.once.contains(&reg).then(|| MUST_AGREE.to_owned()),
         None => Some("the open splits of a block depend on the way to it".to_owned()),
         Some(code) => Some(code.reason(reg, block, inst.map(|index| &vcode.insts[index]))),
     };

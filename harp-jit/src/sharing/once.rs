@@ -46,6 +46,8 @@ pub(super) fn fold(vcode: &mut VCode, nesting: &Nesting, uniform: &Uniform) -> b
 
 #[cfg(test)]
 mod tests {
+    use harp_isa::abi::LaneField;
+
     use super::super::check::{Misplaced, check};
     use super::super::{Setting, share};
     use super::*;
@@ -81,12 +83,15 @@ mod tests {
     #[test]
     fn one_load_decides_for_all_lanes() {
         for arch in
-            ["4w24/12/32/16+x+s8/4", "4w24/12/32/16+s8/4", "4w16/16/8/4+s1", "8b8/8/64/2+s24/8"]
+            ["4w24/12/32/16+x+s8/4", "4w24/12/32/16+s8/4", "4w16/16/8/4+s1", "4b16/16/16/8+x+s8"]
         {
             let vcode = shared(arch);
             let splits = |inst: &MInst| matches!(inst, MInst::CondBr { split: true, .. });
-            let exchanges =
-                |inst: &MInst| matches!(inst, MInst::OfSomeLane { .. } | MInst::LaneWord { .. });
+            let exchanges = |inst: &MInst| {
+                let is_scratch =
+                    matches!(inst, MInst::LaneWord { field: LaneField::ScratchAddress, .. });
+                is_scratch || matches!(inst, MInst::OfSomeLane { .. })
+            };
             assert_eq!([count(&vcode, splits), count(&vcode, exchanges)], [0, 0], "{vcode}");
             assert_eq!(vcode.once.len(), 1, "{vcode}");
             // A load that lanes would do for themselves is found.

@@ -389,6 +389,11 @@ fn each_value_has_a_place_or_a_reason() {
                 assert!(value.shared.is_some(), "{value}{vcode}");
                 continue;
             };
+            if reason == super::explain::MUST_AGREE {
+                assert!(value.shared.is_some(), "{value}{vcode}");
+                *seen.borrow_mut().entry(super::explain::MUST_AGREE).or_default() += 1;
+                continue;
+            }
             assert!(value.shared.is_none(), "{value}{vcode}");
             let kind = REASONS.iter().find(|kind| reason.contains(**kind));
             let kind = kind.unwrap_or_else(|| panic!("{value}{vcode}"));
@@ -404,5 +409,6 @@ fn each_value_has_a_place_or_a_reason() {
     TestRunner::new_with_rng(config, rng)
         .run(&(vec(any::<u8>(), 0..200), 0..3_usize), test)
         .unwrap_or_else(|error| panic!("{error}"));
-    assert!(seen.borrow().len() >= 9, "{seen:?}");
+    assert!(seen.borrow().len() >= 10, "{seen:?}");
+    assert!(seen.borrow().contains_key(super::explain::MUST_AGREE), "{seen:?}");
 }

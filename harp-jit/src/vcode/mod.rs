@@ -249,7 +249,7 @@ pub(crate) struct VCode {
     pub(crate) shared: HashMap<Reg, SharedReg>,
     /// Shared addresses at which lanes access a row of memory.
     pub(crate) rows: HashSet<Reg>,
-    /// Registers in which lanes have the same because what they are loaded from memory for is loaded once.
+    /// Registers in which lanes have the same only because what they are computed from was loaded once for all of them.
     pub(crate) once: HashSet<Reg>,
 }
 
