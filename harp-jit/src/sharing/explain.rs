@@ -7,9 +7,10 @@ use std::fmt;
 
 use harp_isa::ArchId;
 
-use super::candidates::Refused;
+use super::candidates::{Candidates, Refused};
 use super::colour::Palette;
 use super::entry::Arrivals;
+use super::mentions::Mentions;
 use super::nesting::Nesting;
 use super::rewrite::Loads;
 use super::uniform::Uniform;
@@ -56,7 +57,7 @@ struct Code<'a> {
     nesting: &'a Nesting,
     uniform: &'a Uniform,
     /// What the rules leave.
-    chosen: Vec<bool>,
+    chosen: &'a Candidates,
     live: liveness::Live,
 }
 
@@ -77,8 +78,8 @@ pub(crate) fn explain(vcode: &VCode, setting: Setting, sources: &SourceMap) -> V
         vcode,
         nesting,
         uniform,
-        chosen: chosen.clone(),
-        live: liveness::Live::compute(vcode, nesting, chosen),
+        chosen,
+        live: liveness::Live::compute(vcode, nesting, chosen, &Mentions::new(vcode, chosen)),
     });
     let mut values = Vec::new();
     for (id, block) in vcode.blocks() {
@@ -136,8 +137,8 @@ impl Code<'_> {
                 None => self.param_differs(reg, block),
             };
         }
-        if self.chosen[reg.index()] {
-            return match self.live.over_calls.contains(&reg) {
+        if let Some(number) = self.chosen.number(reg) {
+            return match self.live.over_calls.contains(number) {
                 true => "it is needed after a call, and no register for that was left".to_owned(),
                 false => "no shared register was left".to_owned(),
             };
@@ -204,7 +205,8 @@ impl Code<'_> {
     /// The use that does not take it from a shared register.
     fn refused(&self, reg: Reg) -> Option<String> {
         let Code { vcode, nesting, uniform, .. } = *self;
-        let mut wanted = self.chosen.clone();
+        let mut wanted = vec![false; vcode.num_regs];
+        self.chosen.regs().iter().for_each(|reg| wanted[reg.index()] = true);
         wanted[reg.index()] = true;
         for (block, data) in vcode.blocks() {
             let place = candidates::Place { vcode, nesting, uniform, block };

@@ -45,6 +45,7 @@ mod colour;
 mod entry;
 mod explain;
 mod liveness;
+mod mentions;
 mod nesting;
 mod rewrite;
 mod rows;
@@ -57,6 +58,7 @@ use colour::Palette;
 use entry::Arrivals;
 pub use explain::ValueReport;
 pub(crate) use explain::explain;
+use mentions::Mentions;
 use nesting::Nesting;
 use uniform::Uniform;
 
@@ -127,9 +129,10 @@ fn place(
     for kept_free in [None, None, palette.spare()] {
         let uniform = Uniform::compute(vcode, nesting, setting);
         let candidates = candidates::choose(vcode, nesting, &uniform, palette, arrivals, &loads);
-        let live = liveness::Live::compute(vcode, nesting, &candidates);
+        let mentions = Mentions::new(vcode, &candidates);
+        let live = liveness::Live::compute(vcode, nesting, &candidates, &mentions);
         let wishes = colour::Wishes { arrivals, first: &loads.loaded, kept_free };
-        vcode.shared = colour::colour(vcode, live, &candidates, palette, &wishes);
+        vcode.shared = colour::colour(vcode, live, &candidates, &mentions, palette, &wishes);
         let mut must_agree = uniform.relied_on(vcode);
         relied_on.iter().for_each(|reg| must_agree[reg.index()] = true);
         if !loads.divide(vcode, &uniform, &must_agree, kept_free) {
