@@ -82,16 +82,14 @@ pub(crate) fn share(vcode: &mut VCode, setting: Setting) {
     let Some(nesting) = Nesting::compute(vcode) else { return };
     let uniform = Uniform::compute(vcode, &nesting, setting);
     let facts = rows::Facts { nesting: &nesting, uniform: &uniform, setting };
+    let strides = rows::Strides::compute(vcode, &facts);
     let mut left_out = HashSet::new();
     for _ in 0..ROW_TRIALS {
-        let mut tried = vcode.clone();
-        let made = rows::find(&mut tried, arch, &facts, &left_out);
-        if made.is_empty() {
-            break;
-        }
+        let Some((mut tried, made)) = rows::find(vcode, arch, &strides, &left_out) else { break };
         let arrivals = Arrivals::new(&tried, arch, entry, made.position);
         let uses = Uses { arrivals: &arrivals, relied_on: &made.relied_on };
-        place(&mut tried, &nesting, setting, &palette, uses);
+        let uniform = Uniform::compute(&tried, &nesting, setting);
+        place(&mut tried, &nesting, uniform, &palette, uses);
         let lost = made.lost(&tried);
         if lost.is_empty() {
             arrivals.settle(&mut tried, arch, &nesting);
@@ -102,7 +100,7 @@ pub(crate) fn share(vcode: &mut VCode, setting: Setting) {
     }
     let arrivals = Arrivals::new(vcode, arch, entry, None);
     let uses = Uses { arrivals: &arrivals, relied_on: &HashSet::new() };
-    place(vcode, &nesting, setting, &palette, uses);
+    place(vcode, &nesting, uniform, &palette, uses);
     arrivals.settle(vcode, arch, &nesting);
 }
 
@@ -121,21 +119,18 @@ struct Uses<'a> {
 fn place(
     vcode: &mut VCode,
     nesting: &Nesting,
-    setting: Setting,
+    mut uniform: Uniform,
     palette: &Palette,
     Uses { arrivals, relied_on }: Uses<'_>,
 ) {
     let mut loads = rewrite::Loads::default();
     for kept_free in [None, None, palette.spare()] {
-        let uniform = Uniform::compute(vcode, nesting, setting);
         let candidates = candidates::choose(vcode, nesting, &uniform, palette, arrivals, &loads);
         let mentions = Mentions::new(vcode, &candidates);
         let live = liveness::Live::compute(vcode, nesting, &candidates, &mentions);
         let wishes = colour::Wishes { arrivals, first: &loads.loaded, kept_free };
         vcode.shared = colour::colour(vcode, live, &candidates, &mentions, palette, &wishes);
-        let mut must_agree = uniform.relied_on(vcode);
-        relied_on.iter().for_each(|reg| must_agree[reg.index()] = true);
-        if !loads.divide(vcode, &uniform, &must_agree, kept_free) {
+        if !loads.divide(vcode, &mut uniform, relied_on, kept_free) {
             break;
         }
     }
