@@ -99,7 +99,8 @@ pub(super) enum Refused {
 fn drop_refused(vcode: &VCode, nesting: &Nesting, uniform: &Uniform, chosen: &mut [bool]) {
     let mut drop_of = |place: Place<'_>, inst: &MInst| {
         let mut excluded: SmallVec<[Reg; 4]> = SmallVec::new();
-        place.refused(inst, chosen, |reg, _| excluded.push(reg));
+        let is_chosen = |reg: Reg| chosen[reg.index()];
+        place.refused(inst, is_chosen, is_chosen, |reg, _| excluded.push(reg));
         excluded.iter().for_each(|reg| chosen[reg.index()] = false);
         !excluded.is_empty()
     };
@@ -137,18 +138,25 @@ pub(super) struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Calls `note` with what an instruction reads and excludes, of the registers that are `wanted`.
-    pub(super) fn refused(self, inst: &MInst, wanted: &[bool], mut note: impl FnMut(Reg, Refused)) {
+    /// Calls `note` with what an instruction reads and excludes, of the registers that are wanted. Each is looked at as if it
+    /// was chosen beside the others that are.
+    pub(super) fn refused(
+        self,
+        inst: &MInst,
+        is_wanted: impl Fn(Reg) -> bool,
+        is_chosen: impl Fn(Reg) -> bool,
+        mut note: impl FnMut(Reg, Refused),
+    ) {
         let mut visited = 0;
         inst.for_each_reg(|reg, access| {
             let number = visited;
             visited += 1;
-            if access.is_def() || !wanted[reg.index()] {
+            if access.is_def() || !is_wanted(reg) {
                 return;
             }
             if !self.uniform.is_uniform_in(reg, self.block, self.nesting) {
                 note(reg, Refused::LeftSplit);
-            } else if !can_be_shared(self.vcode, inst, number, reg, wanted) {
+            } else if !can_be_shared(self.vcode, inst, number, reg, &is_chosen) {
                 note(reg, Refused::Operand);
             }
         });
@@ -157,7 +165,14 @@ impl Place<'_> {
 
 /// Whether an instruction can read `reg`, the one with this number in the order of
 /// [`for_each_reg`](MInst::for_each_reg), in a shared register.
-fn can_be_shared(vcode: &VCode, inst: &MInst, number: usize, reg: Reg, chosen: &[bool]) -> bool {
+fn can_be_shared(
+    vcode: &VCode,
+    inst: &MInst,
+    number: usize,
+    reg: Reg,
+    is_chosen: impl Fn(Reg) -> bool,
+) -> bool {
+    let is_shared = |other: Reg| other == reg || is_chosen(other);
     match inst {
         MInst::Op { opcode, guard, operands } => {
             if number == 0 && guard.is_some() {
@@ -168,13 +183,13 @@ fn can_be_shared(vcode: &VCode, inst: &MInst, number: usize, reg: Reg, chosen: &
                 .any(|operand| matches!(operand, MOperand::Mod { old, .. } if *old == reg));
             // A partial load is into a lane's own register: with a shared address it would load from a row.
             let is_partial_load = guard.is_some() && opcode.flags().contains(OpcodeFlags::LOAD);
-            !is_old && !is_partial_load && can_be_operand(vcode, *opcode, operands, reg, chosen)
+            !is_old && !is_partial_load && can_be_operand(vcode, *opcode, operands, reg, is_shared)
         }
         MInst::CondBr { split, .. } => !split,
         MInst::Jump { target, args } => {
             let params = &vcode.blocks[target.index()].params;
             let mut passed = params.iter().zip(args).filter(|(_, arg)| **arg == reg);
-            passed.all(|(param, _)| chosen[param.index()])
+            passed.all(|(param, _)| is_shared(*param))
         }
         _ => false,
     }
@@ -185,7 +200,7 @@ fn can_be_operand(
     opcode: Opcode,
     operands: &[MOperand],
     reg: Reg,
-    chosen: &[bool],
+    is_shared: impl Fn(Reg) -> bool,
 ) -> bool {
     use OpcodeFlags as F;
     let flags = opcode.flags();
@@ -198,7 +213,7 @@ fn can_be_operand(
     match *operands {
         // A store of a lane's own register at a shared address would store to a row.
         [MOperand::Use(value), MOperand::Use(base), ..] if flags.contains(F::STORE) => {
-            base != reg || chosen[value.index()] || vcode.rows.contains(&base)
+            base != reg || is_shared(value) || vcode.rows.contains(&base)
         }
         _ => true,
     }

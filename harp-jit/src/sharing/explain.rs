@@ -55,10 +55,12 @@ impl fmt::Display for ValueReport {
 struct Code<'a> {
     vcode: &'a VCode,
     nesting: &'a Nesting,
-    uniform: &'a Uniform,
+    uniform: Uniform,
     /// What the rules leave.
-    chosen: &'a Candidates,
+    chosen: Candidates,
     live: liveness::Live,
+    /// For each register that the rules drop the first instruction that does not take it from a shared one, and why.
+    refused: Vec<Option<(usize, Refused)>>,
 }
 
 /// Explains the places of all values of a function that went through [`share`](super::share); none if its machine has no shared
@@ -67,20 +69,7 @@ pub(crate) fn explain(vcode: &VCode, setting: Setting, sources: &SourceMap) -> V
     let Setting { arch, entry, .. } = setting;
     let Some(palette) = Palette::new(arch, entry) else { return Vec::new() };
     let nesting = Nesting::compute(vcode);
-    let known = nesting.as_ref().map(|nesting| {
-        let uniform = Uniform::compute(vcode, nesting, setting);
-        let arrivals = Arrivals::new(vcode, arch, entry, None);
-        let loads = Loads::default();
-        let chosen = candidates::choose(vcode, nesting, &uniform, &palette, &arrivals, &loads);
-        (uniform, chosen)
-    });
-    let code = nesting.as_ref().zip(known.as_ref()).map(|(nesting, (uniform, chosen))| Code {
-        vcode,
-        nesting,
-        uniform,
-        chosen,
-        live: liveness::Live::compute(vcode, nesting, chosen, &Mentions::new(vcode, chosen)),
-    });
+    let code = nesting.as_ref().map(|nesting| Code::new(vcode, nesting, setting, &palette));
     let mut values = Vec::new();
     for (id, block) in vcode.blocks() {
         for &param in &block.params {
@@ -128,7 +117,33 @@ fn report(
     }
 }
 
-impl Code<'_> {
+impl<'a> Code<'a> {
+    /// Applies the rules once more.
+    fn new(
+        vcode: &'a VCode,
+        nesting: &'a Nesting,
+        setting: Setting,
+        palette: &Palette,
+    ) -> Code<'a> {
+        let uniform = Uniform::compute(vcode, nesting, setting);
+        let arrivals = Arrivals::new(vcode, setting.arch, setting.entry, None);
+        let loads = Loads::default();
+        let chosen = candidates::choose(vcode, nesting, &uniform, palette, &arrivals, &loads);
+        let live = liveness::Live::compute(vcode, nesting, &chosen, &Mentions::new(vcode, &chosen));
+        let mut refused = vec![None; vcode.num_regs];
+        for (block, data) in vcode.blocks() {
+            let place = candidates::Place { vcode, nesting, uniform: &uniform, block };
+            let is_chosen = |reg| chosen.number(reg).is_some();
+            for index in data.insts.clone() {
+                let note = |reg: Reg, why| {
+                    refused[reg.index()].get_or_insert((index, why));
+                };
+                place.refused(&vcode.insts[index], |reg| !is_chosen(reg), is_chosen, note);
+            }
+        }
+        Code { vcode, nesting, uniform, chosen, live, refused }
+    }
+
     /// Why the register is not shared, which `inst` defines, or the block whose parameter it is.
     fn reason(&self, reg: Reg, block: BlockId, inst: Option<&MInst>) -> String {
         if !self.uniform.is_uniform(reg) {
@@ -204,28 +219,11 @@ impl Code<'_> {
 
     /// The use that does not take it from a shared register.
     fn refused(&self, reg: Reg) -> Option<String> {
-        let Code { vcode, nesting, uniform, .. } = *self;
-        let mut wanted = vec![false; vcode.num_regs];
-        self.chosen.regs().iter().for_each(|reg| wanted[reg.index()] = true);
-        wanted[reg.index()] = true;
-        for (block, data) in vcode.blocks() {
-            let place = candidates::Place { vcode, nesting, uniform, block };
-            for inst in &vcode.insts[data.insts.clone()] {
-                let mut found = None;
-                place.refused(inst, &wanted, |refused, why| {
-                    found = found.or((refused == reg).then_some(why));
-                });
-                match found {
-                    Some(Refused::LeftSplit) => {
-                        return Some(format!("`{inst}` uses it where lanes have left a split"));
-                    }
-                    Some(Refused::Operand) => {
-                        return Some(format!("`{inst}` takes it from the lanes' own registers"));
-                    }
-                    None => {}
-                }
-            }
-        }
-        None
+        let (index, why) = self.refused[reg.index()]?;
+        let inst = &self.vcode.insts[index];
+        Some(match why {
+            Refused::LeftSplit => format!("`{inst}` uses it where lanes have left a split"),
+            Refused::Operand => format!("`{inst}` takes it from the lanes' own registers"),
+        })
     }
 }
