@@ -8,7 +8,8 @@
 //! 1. finds out which registers hold the same value in all lanes that execute their definition ([`uniform`]), under
 //!    which splits each block runs ([`nesting`]), and chooses among them ([`candidates`]);
 //! 2. gives as many as possible a shared register for life ([`colour`]). They interfere along what the *warp* executes
-//!    ([`liveness`]): the sides of a split run one after the other, so what one side writes, the other finds;
+//!    ([`liveness`]): the sides of a split run one after the other, so what one side writes, the other finds. Both know of the
+//!    code only where candidates are mentioned ([`mentions`]);
 //! 3. lets accesses whose addresses follow each other from lane to lane be of rows ([`rows`]), where the address gets a
 //!    shared register;
 //! 4. mends what the machine would take otherwise ([`rewrite`]): a plain access of a lane's own register at a shared
