@@ -51,7 +51,7 @@ pub(super) fn choose(
 ) -> Candidates {
     let mut chosen = vec![false; vcode.num_regs];
     let mut regs = Vec::new();
-    let mut choose = |reg: Reg| {
+    let mut add = |reg: Reg| {
         if !std::mem::replace(&mut chosen[reg.index()], true) {
             regs.push(reg);
         }
@@ -62,9 +62,9 @@ pub(super) fn choose(
         let insts = &vcode.insts[block.insts.clone()];
         let defined = insts.iter().filter_map(shared_result);
         let is_possible = |reg: &Reg| uniform.is_uniform(*reg) && has(reg.class());
-        block.params.iter().copied().chain(defined).filter(is_possible).for_each(&mut choose);
+        block.params.iter().copied().chain(defined).filter(is_possible).for_each(&mut add);
     }
-    arrivals.arguments().into_iter().for_each(&mut choose);
+    arrivals.arguments().into_iter().for_each(&mut add);
     loads.copies.iter().for_each(|reg| chosen[reg.index()] = false);
     drop_refused(vcode, nesting, uniform, &mut chosen);
     regs.retain(|reg| chosen[reg.index()]);

@@ -7,6 +7,7 @@ use fixedbitset::FixedBitSet;
 use harp_isa::abi::SharedRoles;
 use harp_isa::{ArchId, Gpr, Pred, RegClass};
 use hashbrown::{HashMap, HashSet};
+use smallvec::SmallVec;
 
 use super::candidates::Candidates;
 use super::entry::Arrivals;
@@ -101,22 +102,32 @@ pub(super) fn colour(
     let arrives = |web: usize| webs.members[web].iter().any(|&it| arguments == Some(regs[it]));
     let mut places: Vec<Option<SharedReg>> = vec![None; regs.len()];
     for web in order {
-        let conflicts = || webs.conflicts[web].iter().copied();
-        let mut taken: HashSet<SharedReg> = conflicts().filter_map(|it| places[it]).collect();
-        taken.extend(wishes.kept_free);
-        // What others wish for comes last.
-        let others: Vec<SharedReg> = conflicts().filter_map(|it| wished[webs.of[it]]).collect();
+        let mut taken = Few::from_iter(wishes.kept_free);
+        let mut others = Few::new();
+        for &it in &webs.conflicts[web] {
+            add(&mut taken, places[it]);
+            add(&mut others, wished[webs.of[it]]);
+        }
         let all = palette.places(webs.class(web), webs.over_calls[web]);
-        let mut free: Vec<SharedReg> = all.filter(|place| !taken.contains(place)).collect();
-        free.sort_by_key(|place| others.contains(place));
+        let free: Few = all.filter(|place| !taken.contains(place)).collect();
         let wished = wished[web].filter(|place| free.contains(place));
+        // What others wish for comes last.
+        let first = free.iter().find(|place| !others.contains(place)).or(free.first()).copied();
         // In another place than where it arrives it costs a copy. What is kept over calls would have to be saved instead.
         let stays = arrives(web) && !webs.over_calls[web];
-        let other = free.first().copied().filter(|_| !stays);
-        let place = wished.or(other);
+        let place = wished.or(first.filter(|_| !stays));
         webs.members[web].iter().for_each(|&it| places[it] = place);
     }
     regs.iter().zip(places).filter_map(|(&reg, place)| Some((reg, place?))).collect()
+}
+
+/// Some shared registers, of which a machine has few.
+type Few = SmallVec<[SharedReg; 16]>;
+
+fn add(places: &mut Few, place: Option<SharedReg>) {
+    if let Some(place) = place.filter(|place| !places.contains(place)) {
+        places.push(place);
+    }
 }
 
 /// Candidates that get the same place. All are given by their numbers.
