@@ -18,6 +18,8 @@ pub enum Stage {
     Divergence,
     /// Selection of instructions, and if-conversion.
     Selection,
+    /// Shared registers, on machines that have any.
+    Sharing,
     /// Register allocation.
     Allocation,
     /// Machine code, and the records about it.
@@ -26,12 +28,13 @@ pub enum Stage {
 
 impl Stage {
     /// Every stage, in the order of the pipeline.
-    pub const ALL: [Stage; 7] = [
+    pub const ALL: [Stage; 8] = [
         Stage::MidEnd,
         Stage::Legalization,
         Stage::Analysis,
         Stage::Divergence,
         Stage::Selection,
+        Stage::Sharing,
         Stage::Allocation,
         Stage::Emission,
     ];
@@ -45,6 +48,7 @@ impl fmt::Display for Stage {
             Stage::Analysis => "analysis",
             Stage::Divergence => "divergence",
             Stage::Selection => "selection",
+            Stage::Sharing => "sharing",
             Stage::Allocation => "allocation",
             Stage::Emission => "emission",
         })

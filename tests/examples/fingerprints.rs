@@ -28,7 +28,8 @@ use harp_tests::oracle::{Argument, Case, Datum, Elements, Start};
 use walkdir::WalkDir;
 
 /// Machines of functions that do not say for which they are.
-const MACHINES: [&str; 4] = ["harp32", "harp64+x", "4b8/2/8/2", "8w63/64/1/1"];
+const MACHINES: [&str; 6] =
+    ["harp32", "harp64+x", "4b8/2/8/2", "8w63/64/1/1", "4w24/12/32/16+x+s8/4", "8b8/8/64/2+s24/8"];
 
 const STRATEGIES: [DivergenceStrategy; 4] = [
     DivergenceStrategy::SplitJoin,

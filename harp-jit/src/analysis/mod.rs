@@ -14,6 +14,7 @@ mod cause;
 mod levels;
 mod limit;
 mod live;
+mod once;
 mod post_dominators;
 mod solver;
 mod sync;
@@ -28,6 +29,7 @@ pub(crate) use calls::{Arguments, Callees, FunctionFacts, Known, Params, ResultF
 pub(crate) use cause::Cause;
 pub(crate) use levels::{Level, LevelId, Levels, Node};
 pub(crate) use live::LiveRanges;
+pub(crate) use once::{Loads, deciding_loads};
 pub(crate) use post_dominators::PostDominators;
 pub(crate) use uniformity::Uniformity;
 

@@ -16,6 +16,7 @@ use super::calls::{Callees, Known, Params};
 use super::cause::Cause;
 use super::levels::{Node, Reconvergence};
 use super::limit::Limit;
+use super::once::{Loads, is_plain_load};
 use super::uses::Uses;
 use super::{Flow, sync};
 use crate::intrinsic::Intrinsic;
@@ -37,6 +38,7 @@ pub(super) struct Solver<'a> {
     func: &'a Function,
     flow: &'a Flow,
     callees: &'a dyn Callees,
+    loads: Loads,
     irreducible: bool,
     uses: Uses,
     /// The blocks visited already.
@@ -54,11 +56,17 @@ pub(super) struct Solver<'a> {
 
 impl<'a> Solver<'a> {
     /// Analyses `func`; `known` is what is known about it.
-    pub(super) fn solve(func: &'a Function, flow: &'a Flow, known: Known<'a>) -> Solver<'a> {
+    pub(super) fn solve(
+        func: &'a Function,
+        flow: &'a Flow,
+        known: Known<'a>,
+        loads: Loads,
+    ) -> Solver<'a> {
         let mut solver = Solver {
             func,
             flow,
             callees: known.callees,
+            loads,
             irreducible: !flow.is_reducible(),
             uses: Uses::new(func, flow),
             seen: EntitySet::new(),
@@ -228,7 +236,12 @@ impl<'a> Solver<'a> {
             let plain = opcode == Opcode::Load;
             let readonly = data.memflags_data(dfg).is_some_and(MemFlagsData::readonly);
             if !(plain && readonly) {
-                return Limit::divergent(Cause::Memory);
+                let own = Limit::divergent(Cause::Memory);
+                let once = self.loads == Loads::Once
+                    && is_plain_load(self.func, inst)
+                    && self.flow.post_dominators.reaches_return(block);
+                let same = Limit::new(Width::Warp, Cause::Memory);
+                return if once { self.operands(inst, block).and(same) } else { own };
             }
         }
         let known = dfg.inst_values(inst).next().is_some() || is_constant(opcode);

@@ -25,6 +25,7 @@ use super::Flow;
 use super::calls::{DirectCall, Known, Linkages};
 use super::cause::Cause;
 use super::limit::Limit;
+use super::once::Loads;
 use super::solver::Solver;
 use crate::intrinsic::Intrinsic;
 use crate::width::Width;
@@ -46,7 +47,7 @@ impl Uniformity {
     /// Analyses `func`; `known` is what is known about it.
     pub(crate) fn compute(func: &Function, known: Known<'_>) -> Uniformity {
         let flow = Flow::compute(func);
-        let solver = Solver::solve(func, &flow, known);
+        let solver = Solver::solve(func, &flow, known, Loads::Each);
         let calls = divergent_calls(func, &flow, &solver);
         let linkages = linkages(func, &flow, &solver);
         let Solver { values, branches, .. } = solver;

@@ -11,11 +11,12 @@
 //!    only;
 //! 2. [`mod@canonicalize`]: all cycles become natural loops with one back edge;
 //! 3. [`Uniformity`]: which branches diverge;
-//! 4. [`Regions`]: the smallest region around each divergent branch that is entered in one place;
-//! 5. [`waiting_loops`]: joins loops that lanes leave in different rounds, though they wait for each other there;
-//! 6. [`calls`]: calls on whose targets lanes disagree, and tail calls that not all lanes make;
-//! 7. [`Decisions`]: how each region is managed;
-//! 8. [`mod@structurize`]: the function is rewritten.
+//! 4. [`loads`]: what branches are decided by is loaded once for all lanes, where lanes share registers;
+//! 5. [`Regions`]: the smallest region around each divergent branch that is entered in one place;
+//! 6. [`waiting_loops`]: joins loops that lanes leave in different rounds, though they wait for each other there;
+//! 7. [`calls`]: calls on whose targets lanes disagree, and tail calls that not all lanes make;
+//! 8. [`Decisions`]: how each region is managed;
+//! 9. [`mod@structurize`]: the function is rewritten.
 //!
 //! The only functions refused are those with [`TooMany`] values that are set in one place and live through
 //! others. Assumes a legalized function. [`check()`] proves from the plan alone that every path joins what it
@@ -25,7 +26,7 @@ use cranelift_codegen::entity::EntityRef;
 use cranelift_codegen::ir::{Function, Inst};
 use hashbrown::{HashMap, HashSet};
 
-use crate::analysis::{Known, Uniformity};
+use crate::analysis::{Known, Loads, Uniformity};
 use crate::error::CompileError;
 use crate::intrinsic::Intrinsic;
 use crate::plan::{Origin, Own, Plan, Steering};
@@ -39,6 +40,7 @@ mod check;
 mod claims;
 pub(crate) mod decide;
 mod edges;
+mod loads;
 #[cfg(test)]
 mod random_tests;
 mod regions;
@@ -127,7 +129,8 @@ pub(crate) struct Prepared {
     pub(crate) own: Own,
 }
 
-/// Brings a function to canonical form and analyses it; `known` is what the caller knows about the function.
+/// Brings a function to canonical form and analyses it; `known` is what the caller knows about the function, and `loads`
+/// whether lanes may share what they load.
 ///
 /// # Errors
 ///
@@ -135,6 +138,7 @@ pub(crate) struct Prepared {
 pub(crate) fn prepare(
     mut func: Function,
     known: Known<'_>,
+    loads: Loads,
     clock: &Clock,
 ) -> Result<Prepared, TooMany> {
     clock.begin(Stage::Divergence);
@@ -144,6 +148,9 @@ pub(crate) fn prepare(
     loop {
         clock.begin(Stage::Analysis);
         let facts = Uniformity::compute(&func, known);
+        if loads == Loads::Once && loads::load_once(&mut func, &facts, known) {
+            continue;
+        }
         let regions = Regions::find(&func, &facts);
         clock.begin(Stage::Divergence);
         let joined = waiting_loops::join(&mut func, &facts, &regions, known.callees, &mut steering);

@@ -3,7 +3,8 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I32;
 use cranelift_codegen::ir::{
-    AbiParam, Block, ExtFuncData, ExternalName, FuncRef, Function, Signature, TrapCode, Value,
+    AbiParam, Block, ExtFuncData, ExternalName, FuncRef, Function, MemFlagsData, Signature,
+    TrapCode, Value,
 };
 use cranelift_codegen::isa::CallConv;
 use cranelift_codegen::settings;
@@ -13,7 +14,8 @@ use proptest::collection::vec;
 use proptest::prelude::any;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseResult, TestRng, TestRunner};
 
-use super::tests::{runs, verify};
+use super::tests::{runs, runs_with, verify};
+use crate::analysis::Loads;
 use crate::builder::{KernelBuilder, KernelSource};
 
 /// Generates programs from random bytes. All-zero bytes give a small program, so failures shrink.
@@ -82,7 +84,8 @@ impl<'a> Generator<'a> {
 
     fn assign(&mut self, b: &mut KernelBuilder<'_>) {
         let [x, y] = [self.operand(b), self.operand(b)];
-        let value = match self.below(4) {
+        let value = match self.below(5) {
+            3 => b.ins().load(I32, MemFlagsData::trusted(), x, 0),
             0 => b.ins().iadd(x, y),
             1 => b.ins().bxor(x, y),
             2 => b.ins().band(x, y),
@@ -206,6 +209,8 @@ fn build(bytes: &[u8], fill: impl FnOnce(&mut Generator<'_>, &mut KernelBuilder<
 struct Outcomes {
     uniform: usize,
     parted: usize,
+    /// Those with fewer splits if loads that decide branches are done once.
+    spared: usize,
 }
 
 fn random_programs(
@@ -223,10 +228,13 @@ fn random_programs(
         let flags = settings::Flags::new(settings::builder());
         context.eliminate_unreachable_code(&flags).unwrap();
         let mut outcomes = outcomes.borrow_mut();
-        match runs(&context.func) {
-            (_, 0) => outcomes.uniform += 1,
+        let (plan, parted) = runs(&context.func);
+        match parted {
+            0 => outcomes.uniform += 1,
             _ => outcomes.parted += 1,
         }
+        let (once, _) = runs_with(&context.func, Loads::Once);
+        outcomes.spared += usize::from(once.splits().len() < plan.splits().len());
         Ok(())
     };
     // The same programs each time: the counts are part of what is tested.
@@ -245,6 +253,7 @@ fn random_structured_programs_run_as_each_lane_alone() {
     });
     assert!(outcomes.parted > 60, "{outcomes:?}");
     assert!(outcomes.uniform > 5, "{outcomes:?}");
+    assert!(outcomes.spared > 20, "{outcomes:?}");
 }
 
 #[test]
@@ -252,4 +261,5 @@ fn random_graphs_run_as_each_lane_alone() {
     let outcomes = random_programs(1500, |generator, b| generator.graph(b, 9));
     assert!(outcomes.parted > 60, "{outcomes:?}");
     assert!(outcomes.uniform > 5, "{outcomes:?}");
+    assert!(outcomes.spared > 20, "{outcomes:?}");
 }

@@ -7,7 +7,7 @@ use cranelift_codegen::verifier::verify_function;
 use super::check::Imbalance;
 use super::claims;
 use super::{Decisions, Prepared, check, prepare};
-use crate::analysis::Known;
+use crate::analysis::{Known, Loads};
 use crate::legalize;
 use crate::plan::{Plan, Split};
 use crate::profile::Branches;
@@ -44,14 +44,14 @@ fn kernel(body: &str) -> Function {
 }
 
 pub(super) fn planned(func: &Function) -> (Function, Plan) {
-    managed(func, |_| {})
+    managed(func, Loads::Each, |_| {})
 }
 
 /// The function with its divergence managed; `change` edits its canonical form before.
-fn managed(func: &Function, change: impl FnOnce(&mut Prepared)) -> (Function, Plan) {
+fn managed(func: &Function, loads: Loads, change: impl FnOnce(&mut Prepared)) -> (Function, Plan) {
     let mut func = func.clone();
     legalize::after(&mut func);
-    let mut prepared = prepare(func, Known::KERNEL, &Clock::new()).unwrap();
+    let mut prepared = prepare(func, Known::KERNEL, loads, &Clock::new()).unwrap();
     prepared.facts.flow().check_meetings(&prepared.func);
     change(&mut prepared);
     verify(&prepared.func);
@@ -63,7 +63,12 @@ fn managed(func: &Function, change: impl FnOnce(&mut Prepared)) -> (Function, Pl
 
 /// Plans and runs a function; returns the plan and the number of splits at which lanes disagreed.
 pub(super) fn runs(func: &Function) -> (Plan, usize) {
-    let (after, plan) = planned(func);
+    runs_with(func, Loads::Each)
+}
+
+/// The same with loads of some kind.
+pub(super) fn runs_with(func: &Function, loads: Loads) -> (Plan, usize) {
+    let (after, plan) = managed(func, loads, |_| {});
     let mut reference = func.clone();
     legalize::after(&mut reference);
     let mut parted = 0;
@@ -74,7 +79,7 @@ pub(super) fn runs(func: &Function) -> (Plan, usize) {
             compared.unwrap_or_else(|error| panic!("{error}\n{}\n{plan}", after.display()));
         parted += compared.parted;
     }
-    let (claiming, claiming_plan) = managed(func, claims::insert);
+    let (claiming, claiming_plan) = managed(func, loads, claims::insert);
     claims_hold(&claiming, &claiming_plan);
     (plan, parted)
 }

@@ -7,7 +7,7 @@ use cranelift_codegen::ir::{Block, BlockCall, Function, Inst, InstructionData, O
 
 use super::prepare;
 use super::tests::planned;
-use crate::analysis::Known;
+use crate::analysis::{Known, Loads};
 use crate::intrinsic::Intrinsic;
 use crate::plan::Plan;
 use crate::times::Clock;
@@ -127,7 +127,7 @@ fn calls_of_one_target_after_the_other_are_the_same_calls() {
             return
         }",
     );
-    let prepared = prepare(func.clone(), Known::KERNEL, &Clock::new()).unwrap();
+    let prepared = prepare(func.clone(), Known::KERNEL, Loads::Each, &Clock::new()).unwrap();
     let plan = Plan::unsplit(prepared.own);
     validate::rearranged(&func, &prepared.func, &plan, Known::KERNEL, 1).unwrap();
     let (after, plan) = planned(&func);

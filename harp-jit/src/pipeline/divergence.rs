@@ -3,7 +3,7 @@
 
 use cranelift_codegen::ir::Function;
 
-use crate::analysis::Known;
+use crate::analysis::{Known, Loads};
 use crate::divergence::decide::{self, DivergenceReport, Shares};
 use crate::divergence::{self, Decisions, Prepared, shared_headers};
 use crate::error::CompileError;
@@ -118,7 +118,9 @@ fn canonical_form(
 ) -> Result<(Prepared, Branches), CompileError> {
     let (name, callees) = (unit.name, unit.callees());
     let known = Known { params: unit.params(), callees: &callees };
-    let prepared = divergence::prepare(func, known, clock).map_err(|error| error.explain(name))?;
+    let loads = if super::shares(unit) { Loads::Once } else { Loads::Each };
+    let prepared =
+        divergence::prepare(func, known, loads, clock).map_err(|error| error.explain(name))?;
     callees
         .check(&prepared.func, &prepared.facts)
         .map_err(|message| CompileError::Invalid { kernel: name.to_owned(), message })?;

@@ -53,6 +53,7 @@ pub(crate) fn compile(source: &Function, unit: Unit<'_>) -> Result<CompiledFunct
 
     let grouping = Grouping::of(source, &vcode);
     let setting = setting(&vcode, grouping, unit);
+    clock.begin(Stage::Sharing);
     share(&mut vcode, setting, unit)?;
     clock.begin(Stage::Allocation);
     let allocated = regalloc::allocate(&vcode, arch, options.verify)?;

@@ -35,6 +35,8 @@ pub(crate) enum Misplaced {
         "{inst} in {block} accesses a row of memory where it should not, or does not where it should"
     )]
     Row { block: BlockId, inst: String },
+    #[error("{inst} in {block} loads for each lane what lanes must agree in")]
+    LoadedByEach { block: BlockId, inst: String },
     #[error("{inst} in {block} takes {reg} from a register of the lanes' own only")]
     Operand { block: BlockId, inst: String, reg: Reg },
 }
@@ -60,6 +62,7 @@ struct Entry {
 ///
 /// The first one that is wrong.
 pub(crate) fn check(vcode: &VCode, arch: ArchId, entry: EntryKind) -> Result<(), Misplaced> {
+    check_once(vcode)?;
     if vcode.shared.is_empty() {
         return Ok(());
     }
@@ -86,6 +89,28 @@ pub(crate) fn check(vcode: &VCode, arch: ArchId, entry: EntryKind) -> Result<(),
     for (block, _) in vcode.blocks() {
         if let Some(entry) = entries[block.index()].clone() {
             Walk { vcode, block, roles }.check(entry)?;
+        }
+    }
+    Ok(())
+}
+
+/// Checks that what lanes must agree in is computed from loads that are executed once.
+fn check_once(vcode: &VCode) -> Result<(), Misplaced> {
+    let mut must_agree = vec![false; vcode.num_regs];
+    vcode.once.iter().for_each(|reg| must_agree[reg.index()] = true);
+    // Backwards, as definitions come before their uses, but for those of parameters. They are not looked at.
+    for (block, data) in vcode.blocks().collect::<Vec<_>>().into_iter().rev() {
+        for inst in vcode.insts[data.insts.clone()].iter().rev() {
+            let MInst::Op { opcode, operands, .. } = inst else { continue };
+            let Some(&MOperand::Def(reg)) = operands.first() else { continue };
+            if !must_agree[reg.index()] || vcode.shared.contains_key(&reg) {
+                continue;
+            }
+            let is_load = opcode.flags().contains(OpcodeFlags::LOAD);
+            if is_load && !vcode.promises.read_only.contains(&reg) {
+                return Err(Misplaced::LoadedByEach { block, inst: inst.to_string() });
+            }
+            inst.for_each_reg(|used, access| must_agree[used.index()] |= !access.is_def());
         }
     }
     Ok(())

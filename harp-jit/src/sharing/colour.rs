@@ -1,11 +1,18 @@
 //! Shared registers as colours: each web of registers gets one for life, or none.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use fixedbitset::FixedBitSet;
 use harp_isa::abi::SharedRoles;
 use harp_isa::{ArchId, Gpr, Pred, RegClass};
 use hashbrown::{HashMap, HashSet};
+use smallvec::SmallVec;
 
+use super::candidates::Candidates;
 use super::entry::Arrivals;
 use super::liveness::Live;
+use super::mentions::Mentions;
 use crate::abi::EntryKind;
 use crate::vcode::{MInst, Reg, SharedReg, VCode};
 
@@ -80,100 +87,89 @@ pub(super) struct Wishes<'a> {
 pub(super) fn colour(
     vcode: &VCode,
     live: Live,
-    candidates: &[bool],
+    candidates: &Candidates,
+    mentions: &Mentions,
     palette: &Palette,
     wishes: &Wishes<'_>,
 ) -> HashMap<Reg, SharedReg> {
-    let mut webs = Webs::new(vcode, live, candidates);
+    let regs = candidates.regs();
+    let mut webs = Webs::new(live, regs);
     webs.coalesce(vcode, candidates);
-    let order = webs.order(palette, &weights(vcode), wishes.first);
-    let wish = |web: usize| webs.members[web].iter().find_map(|&reg| wishes.arrivals.place(reg));
-    let wished: Vec<Option<SharedReg>> = (0..webs.members.len()).map(wish).collect();
+    let order = webs.order(palette, &weights(vcode, regs.len(), mentions), wishes.first);
+    let wish = |web: &Vec<usize>| web.iter().find_map(|&it| wishes.arrivals.place(regs[it]));
+    let wished: Vec<Option<SharedReg>> = webs.members.iter().map(wish).collect();
     let arguments = wishes.arrivals.arguments();
-    let arrives = |web: usize| webs.members[web].iter().any(|&reg| arguments == Some(reg));
-    let mut places: HashMap<Reg, SharedReg> = HashMap::new();
+    let arrives = |web: usize| webs.members[web].iter().any(|&it| arguments == Some(regs[it]));
+    let mut places: Vec<Option<SharedReg>> = vec![None; regs.len()];
     for web in order {
-        let class = webs.members[web][0].class();
-        let mut taken: HashSet<SharedReg> =
-            webs.conflicts[web].iter().filter_map(|reg| places.get(reg)).copied().collect();
-        taken.extend(wishes.kept_free);
-        // What others wish for comes last.
-        let others = webs.conflicts[web].iter().filter_map(|reg| wished[webs.of[reg.index()]]);
-        let others: Vec<SharedReg> = others.collect();
-        let all = palette.places(class, webs.over_calls[web]);
-        let mut free: Vec<SharedReg> = all.filter(|place| !taken.contains(place)).collect();
-        free.sort_by_key(|place| others.contains(place));
+        let mut taken = Few::from_iter(wishes.kept_free);
+        let mut others = Few::new();
+        for &it in &webs.conflicts[web] {
+            add(&mut taken, places[it]);
+            add(&mut others, wished[webs.of[it]]);
+        }
+        let all = palette.places(webs.class(web), webs.over_calls[web]);
+        let free: Few = all.filter(|place| !taken.contains(place)).collect();
         let wished = wished[web].filter(|place| free.contains(place));
+        // What others wish for comes last.
+        let first = free.iter().find(|place| !others.contains(place)).or(free.first()).copied();
         // In another place than where it arrives it costs a copy. What is kept over calls would have to be saved instead.
         let stays = arrives(web) && !webs.over_calls[web];
-        let other = free.first().copied().filter(|_| !stays);
-        let place = wished.or(other);
-        if let Some(place) = place {
-            places.extend(webs.members[web].iter().map(|&reg| (reg, place)));
-        }
+        let place = wished.or(first.filter(|_| !stays));
+        webs.members[web].iter().for_each(|&it| places[it] = place);
     }
-    places
+    regs.iter().zip(places).filter_map(|(&reg, place)| Some((reg, place?))).collect()
 }
 
-/// Registers that get the same place.
-struct Webs {
-    /// The web of each register.
+/// Some shared registers, of which a machine has few.
+type Few = SmallVec<[SharedReg; 16]>;
+
+fn add(places: &mut Few, place: Option<SharedReg>) {
+    if let Some(place) = place.filter(|place| !places.contains(place)) {
+        places.push(place);
+    }
+}
+
+/// Candidates that get the same place. All are given by their numbers.
+struct Webs<'a> {
+    regs: &'a [Reg],
+    /// The web of each candidate.
     of: Vec<usize>,
-    /// Each web's registers; none if it was added to another one.
-    members: Vec<Vec<Reg>>,
-    /// The registers that each web interferes with.
-    conflicts: Vec<HashSet<Reg>>,
+    /// Each web's candidates; none if it was added to another one.
+    members: Vec<Vec<usize>>,
+    /// The candidates that each web interferes with.
+    conflicts: Vec<Vec<usize>>,
     /// Webs that are alive during a call.
-    over_calls: Vec<bool>,
+    over_calls: FixedBitSet,
 }
 
-impl Webs {
+impl Webs<'_> {
     /// One web for each candidate.
-    fn new(vcode: &VCode, live: Live, candidates: &[bool]) -> Webs {
+    fn new(live: Live, regs: &[Reg]) -> Webs<'_> {
         let Live { conflicts, over_calls } = live;
-        let mut webs = Webs {
-            of: (0..vcode.num_regs).collect(),
-            members: vec![Vec::new(); vcode.num_regs],
-            conflicts,
-            over_calls: vec![false; vcode.num_regs],
-        };
-        let mut add = |reg: Reg| {
-            if candidates[reg.index()] {
-                webs.members[reg.index()] = vec![reg];
-                webs.over_calls[reg.index()] = over_calls.contains(&reg);
-            }
-        };
-        for block in &vcode.blocks {
-            block.params.iter().copied().for_each(&mut add);
-        }
-        for inst in &vcode.insts {
-            inst.for_each_reg(|reg, access| {
-                if access.is_def() {
-                    add(reg);
-                }
-            });
-        }
-        webs
+        let members = (0..regs.len()).map(|it| vec![it]).collect();
+        Webs { regs, of: (0..regs.len()).collect(), members, conflicts, over_calls }
     }
 
-    fn is_open(&self, web: usize) -> bool {
-        !self.members[web].is_empty()
+    fn class(&self, web: usize) -> RegClass {
+        self.regs[web].class()
     }
 
     /// Unites parameters with their arguments where they do not interfere.
-    fn coalesce(&mut self, vcode: &VCode, candidates: &[bool]) {
+    fn coalesce(&mut self, vcode: &VCode, candidates: &Candidates) {
         for block in &vcode.blocks {
             let MInst::Jump { target, args } = &vcode.insts[block.insts.end - 1] else { continue };
-            for (param, arg) in vcode.blocks[target.index()].params.iter().zip(args) {
-                let [one, other] = [param, arg].map(|reg| self.of[reg.index()]);
-                let both = candidates[param.index()] && candidates[arg.index()];
+            for (&param, &arg) in vcode.blocks[target.index()].params.iter().zip(args) {
+                let both = candidates.number(param).zip(candidates.number(arg));
+                let Some((one, other)) = both.map(|(one, other)| (self.of[one], self.of[other]))
+                else {
+                    continue;
+                };
                 // A web that is alive during a call has fewer places than others.
                 let alike = self.over_calls[one] == self.over_calls[other];
-                if both && alike && one != other && self.is_open(one) && self.is_open(other) {
-                    let meets = self.conflicts[one].iter().any(|reg| self.of[reg.index()] == other);
-                    if !meets {
-                        self.unite(one, other);
-                    }
+                let mut meeting = self.conflicts[one].iter().map(|&it| self.of[it]);
+                if alike && one != other && !meeting.any(|met| met == other) {
+                    self.unite(one, other);
                 }
             }
         }
@@ -183,41 +179,44 @@ impl Webs {
     /// there is a place for them in any case; once they are taken away, others are such. Where none is, the one that is
     /// worth least is taken away, and may get no place.
     fn order(&self, palette: &Palette, weights: &[u64], first: &HashSet<Reg>) -> Vec<usize> {
-        let mut left: Vec<usize> =
-            (0..self.members.len()).filter(|&web| self.is_open(web)).collect();
+        let left: Vec<usize> =
+            (0..self.members.len()).filter(|&web| !self.members[web].is_empty()).collect();
         let mut is_left = vec![false; self.members.len()];
         left.iter().for_each(|&web| is_left[web] = true);
-        // Ascending: code must not depend on the order in which a set has its elements.
-        let others: Vec<Vec<usize>> = (0..self.members.len())
-            .map(|web| {
-                let others = self.conflicts[web].iter().map(|reg| self.of[reg.index()]);
-                let mut others: Vec<usize> =
-                    others.filter(|&other| is_left[web] && is_left[other]).collect();
-                others.sort_unstable();
-                others.dedup();
-                others
-            })
-            .collect();
+        let others: Vec<Vec<usize>> = (0..self.members.len()).map(|web| self.others(web)).collect();
         let mut degrees: Vec<usize> = others.iter().map(Vec::len).collect();
         let worth = |web: usize| -> u64 {
             let members = &self.members[web];
-            let comes_first = members.iter().any(|reg| first.contains(reg));
-            let sum = members.iter().map(|reg| weights[reg.index()]).sum();
+            let comes_first = members.iter().any(|&it| first.contains(&self.regs[it]));
+            let sum = members.iter().map(|&it| weights[it]).sum();
             if comes_first { u64::MAX } else { sum }
         };
         let worths: Vec<u64> = (0..self.members.len()).map(worth).collect();
+        let share = |web: usize, degrees: &[usize]| worths[web] / (1 + degrees[web] as u64);
+        // Shares grow while others are taken away, so that those in the heap may be too small, but never too large.
+        let mut shares: BinaryHeap<Reverse<(u64, usize)>> =
+            left.iter().map(|&web| Reverse((share(web, &degrees), web))).collect();
+        let counts = [RegClass::Gpr, RegClass::Pred]
+            .map(|class| [false, true].map(|over_call| palette.places(class, over_call).count()));
         let is_easy = |web: usize, degrees: &[usize]| {
-            let class = self.members[web][0].class();
-            degrees[web] < palette.places(class, self.over_calls[web]).count()
+            let of_class = counts[usize::from(self.class(web) == RegClass::Pred)];
+            degrees[web] < of_class[usize::from(self.over_calls[web])]
         };
         let mut easy: Vec<usize> =
             left.iter().copied().filter(|&web| is_easy(web, &degrees)).collect();
         let mut order = Vec::new();
         loop {
             let web = easy.pop().or_else(|| {
-                left.retain(|&web| is_left[web]);
-                let share = |web: &usize| worths[*web] / (1 + degrees[*web] as u64);
-                left.iter().copied().min_by_key(share)
+                while let Some(Reverse((known, web))) = shares.pop() {
+                    let now = share(web, &degrees);
+                    if is_left[web] && now == known {
+                        return Some(web);
+                    }
+                    if is_left[web] {
+                        shares.push(Reverse((now, web)));
+                    }
+                }
+                None
             });
             let Some(web) = web else { break };
             if !std::mem::replace(&mut is_left[web], false) {
@@ -236,24 +235,30 @@ impl Webs {
         order
     }
 
+    /// The webs that a web interferes with.
+    fn others(&self, web: usize) -> Vec<usize> {
+        let mut others: Vec<usize> = self.conflicts[web].iter().map(|&it| self.of[it]).collect();
+        others.sort_unstable();
+        others.dedup();
+        others
+    }
+
     fn unite(&mut self, into: usize, from: usize) {
         let members = std::mem::take(&mut self.members[from]);
-        members.iter().for_each(|reg| self.of[reg.index()] = into);
+        members.iter().for_each(|&it| self.of[it] = into);
         self.members[into].extend(members);
         let conflicts = std::mem::take(&mut self.conflicts[from]);
         self.conflicts[into].extend(conflicts);
-        self.over_calls[into] |= self.over_calls[from];
     }
 }
 
-/// How much each register is used: its mentions, those in loops more.
-fn weights(vcode: &VCode) -> Vec<u64> {
-    let mut weights = vec![0_u64; vcode.num_regs];
-    for ((_, block), depth) in vcode.blocks().zip(depths(vcode)) {
+/// How much each candidate is used: its mentions, those in loops more.
+fn weights(vcode: &VCode, count: usize, mentions: &Mentions) -> Vec<u64> {
+    let mut weights = vec![0_u64; count];
+    for (block, depth) in depths(vcode).into_iter().enumerate() {
         let weight = LOOP_WEIGHT.pow(depth.min(MAX_DEPTH));
-        for inst in &vcode.insts[block.insts.clone()] {
-            inst.for_each_reg(|reg, _| weights[reg.index()] += weight);
-        }
+        let used = mentions.of(block).iter().filter_map(|mention| mention.candidate());
+        used.for_each(|candidate| weights[candidate] += weight);
     }
     weights
 }

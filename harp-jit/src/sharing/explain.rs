@@ -1,4 +1,4 @@
-//! Says of each value where it is, and why it is not shared.
+//! Says of each value where it is, and why it is not shared, or has to be.
 //!
 //! The rules are applied once more to the finished code. What they drop first is dropped because of something that holds
 //! with fewer candidates, too, so that a reason is found for each register.
@@ -7,9 +7,10 @@ use std::fmt;
 
 use harp_isa::ArchId;
 
-use super::candidates::Refused;
+use super::candidates::{Candidates, Refused};
 use super::colour::Palette;
 use super::entry::Arrivals;
+use super::mentions::Mentions;
 use super::nesting::Nesting;
 use super::rewrite::Loads;
 use super::uniform::Uniform;
@@ -31,7 +32,8 @@ pub struct ValueReport {
     pub place: Option<SourcePlace>,
     /// The shared register that it is in; none if each lane has its own.
     pub shared: Option<String>,
-    /// Why it is not shared, if it is not.
+    /// Why it is not shared, if it is not. Of a shared one, why lanes must have the same in it, if they must: a branch depends
+    /// on it.
     pub reason: Option<String>,
 }
 
@@ -50,14 +52,19 @@ impl fmt::Display for ValueReport {
     }
 }
 
+/// The reason for values that are loaded once because lanes rely on it.
+pub(super) const MUST_AGREE: &str = "it is loaded once for all lanes, as a branch depends on it";
+
 /// What is explained.
 struct Code<'a> {
     vcode: &'a VCode,
     nesting: &'a Nesting,
-    uniform: &'a Uniform,
+    uniform: Uniform,
     /// What the rules leave.
-    chosen: Vec<bool>,
+    chosen: Candidates,
     live: liveness::Live,
+    /// For each register that the rules drop the first instruction that does not take it from a shared one, and why.
+    refused: Vec<Option<(usize, Refused)>>,
 }
 
 /// Explains the places of all values of a function that went through [`share`](super::share); none if its machine has no shared
@@ -66,20 +73,7 @@ pub(crate) fn explain(vcode: &VCode, setting: Setting, sources: &SourceMap) -> V
     let Setting { arch, entry, .. } = setting;
     let Some(palette) = Palette::new(arch, entry) else { return Vec::new() };
     let nesting = Nesting::compute(vcode);
-    let known = nesting.as_ref().map(|nesting| {
-        let uniform = Uniform::compute(vcode, nesting, setting);
-        let arrivals = Arrivals::new(vcode, arch, entry, None);
-        let loads = Loads::default();
-        let chosen = candidates::choose(vcode, nesting, &uniform, &palette, &arrivals, &loads);
-        (uniform, chosen)
-    });
-    let code = nesting.as_ref().zip(known.as_ref()).map(|(nesting, (uniform, chosen))| Code {
-        vcode,
-        nesting,
-        uniform,
-        chosen: chosen.clone(),
-        live: liveness::Live::compute(vcode, nesting, chosen),
-    });
+    let code = nesting.as_ref().map(|nesting| Code::new(vcode, nesting, setting, &palette));
     let mut values = Vec::new();
     for (id, block) in vcode.blocks() {
         for &param in &block.params {
@@ -109,7 +103,7 @@ fn report(
         SharedReg::Pred(pred) => arch.pred_name(pred).to_string(),
     });
     let reason = match code {
-        _ if shared.is_some() => None,
+        _ if shared.is_some() => vcode.once.contains(&reg).then(|| MUST_AGREE.to_owned()),
         None => Some("the open splits of a block depend on the way to it".to_owned()),
         Some(code) => Some(code.reason(reg, block, inst.map(|index| &vcode.insts[index]))),
     };
@@ -127,7 +121,33 @@ fn report(
     }
 }
 
-impl Code<'_> {
+impl<'a> Code<'a> {
+    /// Applies the rules once more.
+    fn new(
+        vcode: &'a VCode,
+        nesting: &'a Nesting,
+        setting: Setting,
+        palette: &Palette,
+    ) -> Code<'a> {
+        let uniform = Uniform::compute(vcode, nesting, setting);
+        let arrivals = Arrivals::new(vcode, setting.arch, setting.entry, None);
+        let loads = Loads::default();
+        let chosen = candidates::choose(vcode, nesting, &uniform, palette, &arrivals, &loads);
+        let live = liveness::Live::compute(vcode, nesting, &chosen, &Mentions::new(vcode, &chosen));
+        let mut refused = vec![None; vcode.num_regs];
+        for (block, data) in vcode.blocks() {
+            let place = candidates::Place { vcode, nesting, uniform: &uniform, block };
+            let is_chosen = |reg| chosen.number(reg).is_some();
+            for index in data.insts.clone() {
+                let note = |reg: Reg, why| {
+                    refused[reg.index()].get_or_insert((index, why));
+                };
+                place.refused(&vcode.insts[index], |reg| !is_chosen(reg), is_chosen, note);
+            }
+        }
+        Code { vcode, nesting, uniform, chosen, live, refused }
+    }
+
     /// Why the register is not shared, which `inst` defines, or the block whose parameter it is.
     fn reason(&self, reg: Reg, block: BlockId, inst: Option<&MInst>) -> String {
         if !self.uniform.is_uniform(reg) {
@@ -136,8 +156,8 @@ impl Code<'_> {
                 None => self.param_differs(reg, block),
             };
         }
-        if self.chosen[reg.index()] {
-            return match self.live.over_calls.contains(&reg) {
+        if let Some(number) = self.chosen.number(reg) {
+            return match self.live.over_calls.contains(number) {
                 true => "it is needed after a call, and no register for that was left".to_owned(),
                 false => "no shared register was left".to_owned(),
             };
@@ -203,27 +223,11 @@ impl Code<'_> {
 
     /// The use that does not take it from a shared register.
     fn refused(&self, reg: Reg) -> Option<String> {
-        let Code { vcode, nesting, uniform, .. } = *self;
-        let mut wanted = self.chosen.clone();
-        wanted[reg.index()] = true;
-        for (block, data) in vcode.blocks() {
-            let place = candidates::Place { vcode, nesting, uniform, block };
-            for inst in &vcode.insts[data.insts.clone()] {
-                let mut found = None;
-                place.refused(inst, &wanted, |refused, why| {
-                    found = found.or((refused == reg).then_some(why));
-                });
-                match found {
-                    Some(Refused::LeftSplit) => {
-                        return Some(format!("`{inst}` uses it where lanes have left a split"));
-                    }
-                    Some(Refused::Operand) => {
-                        return Some(format!("`{inst}` takes it from the lanes' own registers"));
-                    }
-                    None => {}
-                }
-            }
-        }
-        None
+        let (index, why) = self.refused[reg.index()]?;
+        let inst = &self.vcode.insts[index];
+        Some(match why {
+            Refused::LeftSplit => format!("`{inst}` uses it where lanes have left a split"),
+            Refused::Operand => format!("`{inst}` takes it from the lanes' own registers"),
+        })
     }
 }

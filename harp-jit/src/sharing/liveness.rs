@@ -4,56 +4,57 @@
 //! side wait at the join while the others run the other side. Which side goes first does not matter here.
 
 use fixedbitset::FixedBitSet;
-use hashbrown::HashSet;
+use smallvec::SmallVec;
 
+use super::candidates::Candidates;
+use super::mentions::{Mention, Mentions};
 use super::nesting::Nesting;
-use crate::vcode::{MInst, Reg, VCode};
+use crate::vcode::VCode;
 
-/// What cannot have the same register, and what cannot be in a shared one at all.
+/// What cannot have the same register, and what cannot be in a shared one at all. Candidates are given by their numbers.
 #[derive(Debug)]
 pub(super) struct Live {
-    /// For each register those that it interferes with.
-    pub(super) conflicts: Vec<HashSet<Reg>>,
-    /// Registers that are alive during a call.
-    pub(super) over_calls: HashSet<Reg>,
+    /// For each candidate those that it interferes with. One may be there twice.
+    pub(super) conflicts: Vec<Vec<usize>>,
+    /// Those that are alive during a call.
+    pub(super) over_calls: FixedBitSet,
 }
 
 impl Live {
-    pub(super) fn compute(vcode: &VCode, nesting: &Nesting, candidates: &[bool]) -> Live {
-        let mut regs = vec![None; vcode.num_regs];
-        let mut note = |reg: Reg| {
-            if candidates[reg.index()] {
-                regs[reg.index()] = Some(reg);
-            }
-        };
-        vcode.insts.iter().for_each(|inst| inst.for_each_reg(|reg, _| note(reg)));
-        vcode.blocks.iter().flat_map(|block| &block.params).copied().for_each(&mut note);
+    pub(super) fn compute(
+        vcode: &VCode,
+        nesting: &Nesting,
+        candidates: &Candidates,
+        mentions: &Mentions,
+    ) -> Live {
+        let none = FixedBitSet::with_capacity(candidates.regs().len());
         let mut walk = Walk {
             vcode,
             candidates,
-            regs,
-            entries: vec![FixedBitSet::with_capacity(vcode.num_regs); vcode.blocks.len()],
+            mentions,
+            entries: vec![none.clone(); vcode.blocks.len()],
             sides: vec![Vec::new(); vcode.blocks.len()],
-            live: Live {
-                conflicts: vec![HashSet::new(); vcode.num_regs],
-                over_calls: HashSet::new(),
-            },
+            scratch: none.clone(),
+            live: Live { conflicts: vec![Vec::new(); candidates.regs().len()], over_calls: none },
         };
+        let mut joins = walk.sides.clone();
         for &(join, split) in nesting.joins() {
-            let sides = vcode.blocks[split.index()].succs.iter().map(|side| side.index());
-            walk.sides[join.index()].extend(sides);
+            for side in vcode.blocks[split.index()].succs.iter().map(|side| side.index()) {
+                walk.sides[join.index()].push(side);
+                joins[side].push(join.index());
+            }
         }
-        let mut changed = true;
-        while changed {
-            changed = false;
+        let mut is_due = vec![true; vcode.blocks.len()];
+        while is_due.contains(&true) {
             for block in (0..vcode.blocks.len()).rev() {
-                let entry = walk.block(block, false);
-                changed |= entry != walk.entries[block];
-                walk.entries[block] = entry;
+                if std::mem::replace(&mut is_due[block], false) && walk.enter(block) {
+                    let before = vcode.blocks[block].preds.iter().map(|from| from.index());
+                    before.chain(joins[block].iter().copied()).for_each(|at| is_due[at] = true);
+                }
             }
         }
         for block in 0..vcode.blocks.len() {
-            walk.block(block, true);
+            walk.scratch = walk.block(block, true);
         }
         walk.live
     }
@@ -61,77 +62,76 @@ impl Live {
 
 struct Walk<'a> {
     vcode: &'a VCode,
-    candidates: &'a [bool],
-    /// The candidates by their index.
-    regs: Vec<Option<Reg>>,
+    candidates: &'a Candidates,
+    mentions: &'a Mentions,
     /// What is alive where a block is entered, its parameters excluded.
     entries: Vec<FixedBitSet>,
     /// The sides of the splits that a block joins.
     sides: Vec<Vec<usize>>,
+    /// A set to be used again.
+    scratch: FixedBitSet,
     live: Live,
 }
 
 impl Walk<'_> {
+    /// Finds out what is alive at the entry of a block; whether that is more than before.
+    fn enter(&mut self, block: usize) -> bool {
+        let entry = self.block(block, false);
+        self.scratch = std::mem::replace(&mut self.entries[block], entry);
+        self.scratch != self.entries[block]
+    }
+
     /// What is alive at the entry of a block. With `note`, what interferes in it is noted.
     fn block(&mut self, block: usize, note: bool) -> FixedBitSet {
-        let vcode = self.vcode;
+        let (vcode, mentions) = (self.vcode, self.mentions);
         let data = &vcode.blocks[block];
-        let mut live = FixedBitSet::with_capacity(vcode.num_regs);
+        let mut live = std::mem::take(&mut self.scratch);
+        live.clear();
         for succ in &data.succs {
             live.union_with(&self.entries[succ.index()]);
         }
-        for inst in vcode.insts[data.insts.clone()].iter().rev() {
-            self.inst(inst, &mut live, note);
+        for &mention in mentions.of(block).iter().rev() {
+            self.mention(mention, &mut live, note);
         }
+        let number = |&param| self.candidates.number(param);
+        let params: SmallVec<[usize; 4]> = data.params.iter().filter_map(number).collect();
         if note {
-            for (index, &param) in data.params.iter().enumerate() {
+            for (index, &param) in params.iter().enumerate() {
                 self.define(param, &live);
-                data.params[..index].iter().for_each(|&other| self.conflict(param, other));
+                params[..index].iter().for_each(|&other| self.conflict(param, other));
             }
         }
-        data.params.iter().for_each(|param| live.set(param.index(), false));
+        params.iter().for_each(|&param| live.set(param, false));
         for &side in &self.sides[block] {
             live.union_with(&self.entries[side]);
         }
         live
     }
 
-    /// Goes over an instruction backwards.
-    fn inst(&mut self, inst: &MInst, live: &mut FixedBitSet, note: bool) {
-        inst.for_each_reg(|reg, access| {
-            if access.is_def() {
+    /// Goes over a mention backwards.
+    fn mention(&mut self, mention: Mention, live: &mut FixedBitSet, note: bool) {
+        match mention {
+            Mention::Def(number) => {
                 if note {
-                    self.define(reg, live);
+                    self.define(number, live);
                 }
-                live.set(reg.index(), false);
+                live.set(number, false);
             }
-        });
-        if note && matches!(inst, MInst::Call { .. } | MInst::TailCall { .. }) {
-            let over = live.ones().filter_map(|index| self.regs[index]);
-            self.live.over_calls.extend(over);
-        }
-        inst.for_each_reg(|reg, access| {
-            if !access.is_def() && self.candidates[reg.index()] {
-                live.insert(reg.index());
-            }
-        });
-    }
-
-    fn define(&mut self, reg: Reg, live: &FixedBitSet) {
-        if self.candidates[reg.index()] {
-            for other in live.ones() {
-                if let Some(other) = self.regs[other] {
-                    self.conflict(reg, other);
-                }
-            }
+            Mention::Call if note => self.live.over_calls.union_with(live),
+            Mention::Call => {}
+            Mention::Use(number) => live.insert(number),
         }
     }
 
-    fn conflict(&mut self, one: Reg, other: Reg) {
-        let both = self.candidates[one.index()] && self.candidates[other.index()];
-        if both && one != other && one.class() == other.class() {
-            self.live.conflicts[one.index()].insert(other);
-            self.live.conflicts[other.index()].insert(one);
+    fn define(&mut self, number: usize, live: &FixedBitSet) {
+        live.ones().for_each(|other| self.conflict(number, other));
+    }
+
+    fn conflict(&mut self, one: usize, other: usize) {
+        let regs = self.candidates.regs();
+        if one != other && regs[one].class() == regs[other].class() {
+            self.live.conflicts[one].push(other);
+            self.live.conflicts[other].push(one);
         }
     }
 }

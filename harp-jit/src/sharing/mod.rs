@@ -8,7 +8,8 @@
 //! 1. finds out which registers hold the same value in all lanes that execute their definition ([`uniform`]), under
 //!    which splits each block runs ([`nesting`]), and chooses among them ([`candidates`]);
 //! 2. gives as many as possible a shared register for life ([`colour`]). They interfere along what the *warp* executes
-//!    ([`liveness`]): the sides of a split run one after the other, so what one side writes, the other finds;
+//!    ([`liveness`]): the sides of a split run one after the other, so what one side writes, the other finds. Both know of the
+//!    code only where candidates are mentioned ([`mentions`]);
 //! 3. lets accesses whose addresses follow each other from lane to lane be of rows ([`rows`]), where the address gets a
 //!    shared register;
 //! 4. mends what the machine would take otherwise ([`rewrite`]): a plain access of a lane's own register at a shared
@@ -25,7 +26,8 @@
 //!
 //! Loads from a uniform address are a special case: what others write meanwhile makes them differ from lane to lane
 //! unless they are executed once. So a load whose result is used as uniform is always executed so, if need be through a
-//! register that is kept free for that.
+//! register that is kept free for that. Divergence management relies on this, too, where loads decide branches: it has
+//! lanes exchange what they load, and there is nothing to exchange where one load is for all ([`once`]).
 //!
 //! Positions in the grid follow each other from lane to lane where launches walk by rows of the grid: for kernels to which
 //! work-groups mean nothing.
@@ -45,7 +47,9 @@ mod colour;
 mod entry;
 mod explain;
 mod liveness;
+mod mentions;
 mod nesting;
+mod once;
 mod rewrite;
 mod rows;
 #[cfg(test)]
@@ -57,6 +61,7 @@ use colour::Palette;
 use entry::Arrivals;
 pub use explain::ValueReport;
 pub(crate) use explain::explain;
+use mentions::Mentions;
 use nesting::Nesting;
 use uniform::Uniform;
 
@@ -78,18 +83,19 @@ pub(crate) fn share(vcode: &mut VCode, setting: Setting) {
     let Setting { arch, entry, .. } = setting;
     let Some(palette) = Palette::new(arch, entry) else { return };
     let Some(nesting) = Nesting::compute(vcode) else { return };
-    let uniform = Uniform::compute(vcode, &nesting, setting);
+    let mut uniform = Uniform::compute(vcode, &nesting, setting);
+    if once::fold(vcode, &nesting, &uniform) {
+        uniform = Uniform::compute(vcode, &nesting, setting);
+    }
     let facts = rows::Facts { nesting: &nesting, uniform: &uniform, setting };
+    let strides = rows::Strides::compute(vcode, &facts);
     let mut left_out = HashSet::new();
     for _ in 0..ROW_TRIALS {
-        let mut tried = vcode.clone();
-        let made = rows::find(&mut tried, arch, &facts, &left_out);
-        if made.is_empty() {
-            break;
-        }
+        let Some((mut tried, made)) = rows::find(vcode, arch, &strides, &left_out) else { break };
         let arrivals = Arrivals::new(&tried, arch, entry, made.position);
         let uses = Uses { arrivals: &arrivals, relied_on: &made.relied_on };
-        place(&mut tried, &nesting, setting, &palette, uses);
+        let uniform = Uniform::compute(&tried, &nesting, setting);
+        place(&mut tried, &nesting, uniform, &palette, uses);
         let lost = made.lost(&tried);
         if lost.is_empty() {
             arrivals.settle(&mut tried, arch, &nesting);
@@ -100,7 +106,7 @@ pub(crate) fn share(vcode: &mut VCode, setting: Setting) {
     }
     let arrivals = Arrivals::new(vcode, arch, entry, None);
     let uses = Uses { arrivals: &arrivals, relied_on: &HashSet::new() };
-    place(vcode, &nesting, setting, &palette, uses);
+    place(vcode, &nesting, uniform, &palette, uses);
     arrivals.settle(vcode, arch, &nesting);
 }
 
@@ -119,20 +125,18 @@ struct Uses<'a> {
 fn place(
     vcode: &mut VCode,
     nesting: &Nesting,
-    setting: Setting,
+    mut uniform: Uniform,
     palette: &Palette,
     Uses { arrivals, relied_on }: Uses<'_>,
 ) {
     let mut loads = rewrite::Loads::default();
     for kept_free in [None, None, palette.spare()] {
-        let uniform = Uniform::compute(vcode, nesting, setting);
         let candidates = candidates::choose(vcode, nesting, &uniform, palette, arrivals, &loads);
-        let live = liveness::Live::compute(vcode, nesting, &candidates);
+        let mentions = Mentions::new(vcode, &candidates);
+        let live = liveness::Live::compute(vcode, nesting, &candidates, &mentions);
         let wishes = colour::Wishes { arrivals, first: &loads.loaded, kept_free };
-        vcode.shared = colour::colour(vcode, live, &candidates, palette, &wishes);
-        let mut must_agree = uniform.relied_on(vcode);
-        relied_on.iter().for_each(|reg| must_agree[reg.index()] = true);
-        if !loads.divide(vcode, &uniform, &must_agree, kept_free) {
+        vcode.shared = colour::colour(vcode, live, &candidates, &mentions, palette, &wishes);
+        if !loads.divide(vcode, &mut uniform, relied_on, kept_free) {
             break;
         }
     }

@@ -1,10 +1,11 @@
 //! Copies that shared registers need, and accesses that would otherwise be of rows.
 
+use cranelift_codegen::ir::SourceLoc;
 use harp_isa::{Opcode, OpcodeFlags, RegClass};
 use hashbrown::HashSet;
 
 use super::uniform::Uniform;
-use crate::vcode::{MInst, MOperand, Reg, SharedReg, VCode};
+use crate::vcode::{BlockId, MInst, MOperand, Reg, SharedReg, VCode};
 
 /// Loads from uniform addresses whose results are in the lanes' own registers. They are executed once, for a shared
 /// register, of which a copy is made.
@@ -25,33 +26,44 @@ impl Loads {
     pub(super) fn divide(
         &mut self,
         vcode: &mut VCode,
-        uniform: &Uniform,
-        must_agree: &[bool],
+        uniform: &mut Uniform,
+        relied_on: &HashSet<Reg>,
         place: Option<SharedReg>,
     ) -> bool {
+        if !vcode.insts.iter().any(|inst| own_load(vcode, uniform, inst).is_some()) {
+            return false;
+        }
+        let mut must_agree = uniform.relied_on(vcode);
+        relied_on.iter().chain(&vcode.once).for_each(|reg| must_agree[reg.index()] = true);
         let before = self.copies.len();
         insert(vcode, |vcode, inst| {
-            let MInst::Op { opcode, guard: None, operands } = inst else { return None };
-            let [MOperand::Def(loaded), MOperand::Use(base), ..] = &mut operands[..] else {
-                return None;
-            };
-            let must_agree =
-                must_agree[loaded.index()] && !vcode.promises.read_only.contains(loaded);
-            if !opcode.flags().contains(OpcodeFlags::LOAD)
-                || vcode.shared.contains_key(loaded)
-                || !uniform.is_uniform(*loaded)
-                || !(must_agree || vcode.shared.contains_key(base))
-            {
+            let (dst, base) = own_load(vcode, uniform, inst)?;
+            let must_agree = must_agree[dst.index()] && !vcode.promises.read_only.contains(&dst);
+            if !must_agree && !vcode.shared.contains_key(&base) {
                 return None;
             }
-            let dst = std::mem::replace(loaded, vcode.new_reg(RegClass::Gpr));
-            vcode.shared.extend(place.map(|place| (*loaded, place)));
-            self.loaded.insert(*loaded);
+            let loaded = vcode.new_reg(RegClass::Gpr);
+            uniform.add_source(dst);
+            if let MInst::Op { operands, .. } = inst {
+                operands[0] = MOperand::Def(loaded);
+            }
+            vcode.shared.extend(place.map(|place| (loaded, place)));
+            self.loaded.insert(loaded);
             self.copies.insert(dst);
-            Some(copy(dst, *loaded))
+            Some(copy(dst, loaded))
         });
         self.copies.len() > before
     }
+}
+
+/// The result and the address of a load that is the same for all lanes, but in the lanes' own registers.
+fn own_load(vcode: &VCode, uniform: &Uniform, inst: &MInst) -> Option<(Reg, Reg)> {
+    let MInst::Op { opcode, guard: None, operands } = inst else { return None };
+    let [MOperand::Def(loaded), MOperand::Use(base), ..] = operands[..] else { return None };
+    let is_own = opcode.flags().contains(OpcodeFlags::LOAD)
+        && uniform.is_uniform(loaded)
+        && !vcode.shared.contains_key(&loaded);
+    is_own.then_some((loaded, base))
 }
 
 /// Inserts the copies.
@@ -61,34 +73,66 @@ pub(super) fn rewrite(vcode: &mut VCode) {
             MInst::Op { opcode, operands, .. } if opcode.flags().contains(OpcodeFlags::STORE) => {
                 store(vcode, operands);
             }
-            MInst::Jump { target, args } => {
-                let params = vcode.blocks[target.index()].params.clone();
-                pass(vcode, &params, args);
-            }
+            MInst::Jump { target, args } => pass(vcode, *target, args),
             _ => {}
         }
         None
     });
 }
 
-/// Goes over all instructions. `change` may change each, insert others before it at the end of the code so far, and
-/// returns one to be inserted behind it.
+/// Goes over all instructions. `change` may change each, insert others before it by adding them to the code, which is
+/// empty meanwhile, and returns one to be inserted behind it.
 pub(super) fn insert(
     vcode: &mut VCode,
     mut change: impl FnMut(&mut VCode, &mut MInst) -> Option<MInst>,
 ) {
-    let insts = std::mem::take(&mut vcode.insts);
-    let mut old = insts.into_iter().zip(std::mem::take(&mut vcode.srclocs));
-    for index in 0..vcode.blocks.len() {
-        let start = vcode.insts.len();
-        let count = vcode.blocks[index].insts.len();
-        for (mut inst, srcloc) in old.by_ref().take(count) {
-            let behind = change(vcode, &mut inst);
-            vcode.insts.push(inst);
-            vcode.insts.extend(behind);
-            vcode.srclocs.resize(vcode.insts.len(), srcloc);
+    let mut insts = std::mem::take(&mut vcode.insts);
+    let mut added = Vec::new();
+    for (of, inst) in insts.iter_mut().enumerate() {
+        let behind = change(vcode, inst);
+        added.extend(vcode.insts.drain(..).map(|new| Added { of, at: of, new }));
+        added.extend(behind.map(|new| Added { of, at: of + 1, new }));
+    }
+    vcode.insts = insts;
+    if !added.is_empty() {
+        widen_blocks(vcode, &added);
+        make_room(vcode, added);
+    }
+}
+
+/// A new instruction.
+struct Added {
+    /// The instruction that it was inserted for, which is in the same block.
+    of: usize,
+    /// The instruction before which it comes.
+    at: usize,
+    new: MInst,
+}
+
+fn widen_blocks(vcode: &mut VCode, added: &[Added]) {
+    let mut left = added.iter().peekable();
+    let mut count = 0;
+    for block in &mut vcode.blocks {
+        let start = block.insts.start + count;
+        while left.next_if(|it| it.of < block.insts.end).is_some() {
+            count += 1;
         }
-        vcode.blocks[index].insts = start..vcode.insts.len();
+        block.insts = start..block.insts.end + count;
+    }
+}
+
+/// Puts new instructions in their places, the last one first, so that each of the others is moved once, in place.
+fn make_room(vcode: &mut VCode, mut added: Vec<Added>) {
+    let VCode { insts, srclocs, .. } = vcode;
+    let mut end = insts.len();
+    insts.resize(end + added.len(), MInst::Join);
+    srclocs.resize(end + added.len(), SourceLoc::default());
+    while let Some(Added { of, at, new }) = added.pop() {
+        let (to, srcloc) = (at + added.len(), srclocs[of]);
+        (at..end).rev().for_each(|index| insts.swap(index, index + added.len() + 1));
+        srclocs.copy_within(at..end, to + 1);
+        (insts[to], srclocs[to]) = (new, srcloc);
+        end = at;
     }
 }
 
@@ -101,14 +145,19 @@ fn store(vcode: &mut VCode, operands: &mut [MOperand]) {
     }
 }
 
-/// Copies the arguments of a jump that are not in the places of their parameters, which are `params`.
+/// Copies the arguments of a jump to `target` that are not in the places of their parameters.
 ///
 /// The copies are made one after the other, each before another one overwrites what it reads. In a cycle one of them
 /// takes a register of the lanes between.
-fn pass(vcode: &mut VCode, params: &[Reg], args: &mut [Reg]) {
+fn pass(vcode: &mut VCode, target: BlockId, args: &mut [Reg]) {
     let place = |vcode: &VCode, reg: Reg| vcode.shared.get(&reg).copied();
+    let params = &vcode.blocks[target.index()].params;
     let moves = |index: &usize| place(vcode, params[*index]) != place(vcode, args[*index]);
     let mut left: Vec<usize> = (0..args.len()).filter(moves).collect();
+    if left.is_empty() {
+        return;
+    }
+    let params = params.clone();
     while !left.is_empty() {
         let overwrites = |index: usize, other: usize| {
             let wanted = place(vcode, params[index]);

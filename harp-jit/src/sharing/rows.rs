@@ -51,10 +51,6 @@ pub(super) struct Made {
 }
 
 impl Made {
-    pub(super) fn is_empty(&self) -> bool {
-        self.bases.is_empty()
-    }
-
     /// The addresses whose accesses are not of rows, as a register that must be shared is not.
     pub(super) fn lost(&self, vcode: &VCode) -> Vec<Reg> {
         let is_own = |reg: &Reg| !vcode.shared.contains_key(reg);
@@ -65,18 +61,18 @@ impl Made {
     }
 }
 
-/// Makes accesses of rows, but for those at the addresses in `left_out`, and notes down their bases in `vcode`.
+/// The code with accesses of rows, but for those at the addresses in `left_out`. Their bases are noted down in it. None if
+/// there are none.
 pub(super) fn find(
-    vcode: &mut VCode,
+    vcode: &VCode,
     arch: ArchId,
-    facts: &Facts<'_>,
+    strides: &Strides<'_>,
     left_out: &HashSet<Reg>,
-) -> Made {
-    let strides = Strides::compute(vcode, facts);
+) -> Option<(VCode, Made)> {
     let mut accesses = strides.accesses(vcode, arch, left_out);
     let plan = loop {
         if accesses.is_empty() {
-            return Made::default();
+            return None;
         }
         let plan = strides.plan(vcode, &accesses);
         let costly = strides.costly(vcode, &plan);
@@ -86,8 +82,10 @@ pub(super) fn find(
             break plan;
         }
     };
-    let starts = insert(vcode, &strides, &plan);
-    let mut made = Made { position: starts.position, ..Made::default() };
+    let mut vcode = vcode.clone();
+    let starts = insert(&mut vcode, strides, &plan);
+    let relied_on = strides.relied_on.clone();
+    let mut made = Made { position: starts.position, relied_on, ..Made::default() };
     for inst in &mut vcode.insts {
         if let MInst::Op { opcode, guard: None, operands } = inst
             && let Some(base) = access(*opcode, operands)
@@ -100,9 +98,8 @@ pub(super) fn find(
     }
     vcode.rows = made.bases.keys().copied().collect();
     made.taken = starts.taken;
-    made.relied_on = strides.relied_on;
-    drop_unused(vcode);
-    made
+    drop_unused(&mut vcode);
+    (!made.bases.is_empty()).then_some((vcode, made))
 }
 
 /// The address of a plain load or store, if it is in a register.
@@ -129,7 +126,7 @@ fn value_of(operands: &[MOperand]) -> Option<Reg> {
 }
 
 /// The strides of affine registers.
-struct Strides<'a> {
+pub(super) struct Strides<'a> {
     facts: &'a Facts<'a>,
     /// By register; none if it is uniform or not known to be affine.
     of: Vec<Option<i64>>,
@@ -139,7 +136,7 @@ struct Strides<'a> {
 
 impl<'a> Strides<'a> {
     /// Definitions come before their uses, but for those of parameters, which are not looked at.
-    fn compute(vcode: &VCode, facts: &'a Facts<'a>) -> Strides<'a> {
+    pub(super) fn compute(vcode: &VCode, facts: &'a Facts<'a>) -> Strides<'a> {
         let of = vec![None; vcode.num_regs];
         let mut strides = Strides { facts, of, relied_on: HashSet::new() };
         for (id, block) in vcode.blocks().filter(|(id, _)| facts.nesting.is_known(*id)) {
@@ -450,7 +447,7 @@ pub(super) fn less_lane(vcode: &mut VCode, arch: ArchId, dst: Reg, reg: Reg) -> 
 }
 
 /// Drops instructions without effects whose results have no use.
-fn drop_unused(vcode: &mut VCode) {
+pub(super) fn drop_unused(vcode: &mut VCode) {
     let mut used = vec![false; vcode.num_regs];
     let mut kept = vec![true; vcode.insts.len()];
     // Backwards, as definitions come before their uses. Jumps use all that they pass.

@@ -1,6 +1,6 @@
 //! The check of shared registers finds them in wrong places: mutants of the code of random kernels.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I32;
@@ -13,7 +13,9 @@ use proptest::collection::vec;
 use proptest::prelude::any;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
+use super::candidates::Candidates;
 use super::liveness::Live;
+use super::mentions::Mentions;
 use super::nesting::Nesting;
 use super::{Setting, check, share};
 use crate::abi::EntryKind;
@@ -167,22 +169,28 @@ type Mutant = (Kind, VCode);
 struct Code<'a> {
     vcode: &'a VCode,
     arch: ArchId,
+    /// The registers that are shared.
+    shared: Candidates,
     live: Live,
     /// What is alive at the same time if the sides of splits are taken to run side by side.
     beside: Live,
     /// All registers that are needed after a call.
-    over_calls: HashSet<Reg>,
+    over_calls: Vec<Reg>,
 }
 
 impl<'a> Code<'a> {
     fn new(vcode: &'a VCode, arch: ArchId) -> Code<'a> {
         let nesting = Nesting::compute(vcode).unwrap();
-        let shared = candidates(vcode);
-        let live = Live::compute(vcode, &nesting, &shared);
-        let all = vec![true; vcode.num_regs];
-        let over_calls = Live::compute(vcode, &nesting, &all).over_calls;
-        let beside = Live::compute(vcode, &nesting.without_joins(), &shared);
-        Code { vcode, arch, live, beside, over_calls }
+        let shared = Candidates::new(vcode, vcode.shared.keys().copied().collect());
+        let all = Candidates::new(vcode, defined(vcode));
+        let compute = |nesting: &Nesting, candidates: &Candidates| {
+            Live::compute(vcode, nesting, candidates, &Mentions::new(vcode, candidates))
+        };
+        let over_calls = compute(&nesting, &all).over_calls;
+        let over_calls = over_calls.ones().map(|number| all.regs()[number]).collect();
+        let live = compute(&nesting, &shared);
+        let beside = compute(&nesting.without_joins(), &shared);
+        Code { vcode, arch, shared, live, beside, over_calls }
     }
 
     fn with(&self, kind: Kind, change: impl FnOnce(&mut VCode)) -> Mutant {
@@ -196,9 +204,10 @@ impl<'a> Code<'a> {
         let shared: BTreeMap<usize, (Reg, SharedReg)> =
             self.vcode.shared.iter().map(|(&reg, &place)| (reg.index(), (reg, place))).collect();
         for &(reg, _) in shared.values() {
-            let mut others: Vec<Reg> = self.live.conflicts[reg.index()].iter().copied().collect();
-            others.sort_by_key(|other| other.index());
-            for other in others.into_iter().take(3) {
+            let number = self.shared.number(reg).unwrap();
+            let others: BTreeSet<usize> = self.live.conflicts[number].iter().copied().collect();
+            for other_number in others.into_iter().take(3) {
+                let other = self.shared.regs()[other_number];
                 let its = self.vcode.shared[&other];
                 if let Some(at) = self.reader(reg) {
                     mutants.push(self.with(Kind::SwappedNumbers, |vcode| {
@@ -211,7 +220,7 @@ impl<'a> Code<'a> {
                         });
                     }));
                 }
-                let kind = match self.beside.conflicts[reg.index()].contains(&other) {
+                let kind = match self.beside.conflicts[number].contains(&other_number) {
                     true => Kind::SameNumber,
                     false => Kind::OtherSide,
                 };
@@ -224,9 +233,7 @@ impl<'a> Code<'a> {
             .blocks()
             .for_each(|(_, block)| self.params(&block.params, block.insts.start, &mut mutants));
         let own = |reg: &&Reg| !self.vcode.shared.contains_key(*reg);
-        let mut over_calls: Vec<Reg> = self.over_calls.iter().filter(own).copied().collect();
-        over_calls.sort_by_key(|reg| reg.index());
-        for reg in over_calls {
+        for &reg in self.over_calls.iter().filter(own) {
             // The first one of each class is not the kernel's.
             let place = match reg.class() {
                 RegClass::Gpr => self.arch.shared_gpr(0).map(SharedReg::Gpr),
@@ -312,10 +319,17 @@ fn is_memory(opcode: Opcode) -> bool {
     flags.intersects(OpcodeFlags::LOAD | OpcodeFlags::STORE) && !flags.contains(OpcodeFlags::ATOMIC)
 }
 
-fn candidates(vcode: &VCode) -> Vec<bool> {
-    let mut shared = vec![false; vcode.num_regs];
-    vcode.shared.keys().for_each(|reg| shared[reg.index()] = true);
-    shared
+/// All registers that something defines.
+fn defined(vcode: &VCode) -> Vec<Reg> {
+    let mut regs: Vec<Reg> = vcode.blocks.iter().flat_map(|block| &block.params).copied().collect();
+    for inst in &vcode.insts {
+        inst.for_each_reg(|reg, access| {
+            if access.is_def() {
+                regs.push(reg);
+            }
+        });
+    }
+    regs
 }
 
 #[test]
@@ -389,6 +403,11 @@ fn each_value_has_a_place_or_a_reason() {
                 assert!(value.shared.is_some(), "{value}{vcode}");
                 continue;
             };
+            if reason == super::explain::MUST_AGREE {
+                assert!(value.shared.is_some(), "{value}{vcode}");
+                *seen.borrow_mut().entry(super::explain::MUST_AGREE).or_default() += 1;
+                continue;
+            }
             assert!(value.shared.is_none(), "{value}{vcode}");
             let kind = REASONS.iter().find(|kind| reason.contains(**kind));
             let kind = kind.unwrap_or_else(|| panic!("{value}{vcode}"));
@@ -404,5 +423,6 @@ fn each_value_has_a_place_or_a_reason() {
     TestRunner::new_with_rng(config, rng)
         .run(&(vec(any::<u8>(), 0..200), 0..3_usize), test)
         .unwrap_or_else(|error| panic!("{error}"));
-    assert!(seen.borrow().len() >= 9, "{seen:?}");
+    assert!(seen.borrow().len() >= 10, "{seen:?}");
+    assert!(seen.borrow().contains_key(super::explain::MUST_AGREE), "{seen:?}");
 }

@@ -8,6 +8,22 @@ use super::nesting::Nesting;
 use crate::abi::EntryKind;
 use crate::vcode::{BlockId, MInst, MOperand, Reg, VCode};
 
+/// What defines a register.
+struct Definition {
+    reg: Reg,
+    block: BlockId,
+    at: At,
+}
+
+/// Where a block defines a register.
+#[derive(Clone, Copy)]
+enum At {
+    /// The parameter with this index.
+    Param(usize),
+    /// The instruction with this index in the function.
+    Inst(usize),
+}
+
 /// The definitions of registers, and which of them are uniform.
 #[derive(Debug)]
 pub(super) struct Uniform {
@@ -31,14 +47,26 @@ impl Uniform {
                 });
             }
         }
-        let mut uniform = Uniform { blocks, uniform: vec![true; vcode.num_regs] };
-        while uniform.round(vcode, nesting, setting) {}
-        uniform
+        let uniform = vec![true; vcode.num_regs];
+        let mut solution = Uniform { blocks, uniform };
+        let mut left = solution.first_round(vcode, nesting, setting);
+        let mut before = usize::MAX;
+        while left.len() < before {
+            before = left.len();
+            left.retain(|definition| solution.holds(vcode, definition, nesting, setting));
+        }
+        solution
     }
 
     /// Whether the register is uniform where it is defined.
     pub(super) fn is_uniform(&self, reg: Reg) -> bool {
         self.uniform[reg.index()]
+    }
+
+    /// Adds a new register, whose value an instruction behind its definition copies to `reg`.
+    pub(super) fn add_source(&mut self, reg: Reg) {
+        self.blocks.push(self.blocks[reg.index()]);
+        self.uniform.push(self.uniform[reg.index()]);
     }
 
     /// The registers that others are uniform because of.
@@ -75,35 +103,55 @@ impl Uniform {
         self.block(reg).is_some_and(|def| nesting.encloses(def, block))
     }
 
-    /// Applies all rules once; whether something turned out not to be uniform.
-    fn round(&mut self, vcode: &VCode, nesting: &Nesting, setting: Setting) -> bool {
-        let mut changed = false;
-        for (id, block) in vcode.blocks() {
-            let known = nesting.is_known(id);
-            let joins = matches!(vcode.insts[block.insts.start], MInst::Join);
-            for (index, &param) in block.params.iter().enumerate() {
-                let same = known && !joins && self.are_arguments(vcode, id, index, nesting);
-                changed |= self.lower(param, same);
-            }
-            for inst in &vcode.insts[block.insts.clone()] {
-                inst.for_each_reg(|reg, access| {
-                    if access.is_def() {
-                        let promised = vcode.promises.uniform.contains(&reg);
-                        let same =
-                            promised || self.is_result(vcode, inst, reg, id, nesting, setting);
-                        changed |= self.lower(reg, known && same);
+    /// Applies the rules to all definitions once. Returns those that are uniform so far: only these are looked at again.
+    fn first_round(
+        &mut self,
+        vcode: &VCode,
+        nesting: &Nesting,
+        setting: Setting,
+    ) -> Vec<Definition> {
+        let mut left = Vec::new();
+        for (block, data) in vcode.blocks() {
+            let params = data.params.iter().enumerate();
+            let params =
+                params.map(|(index, &reg)| Definition { reg, block, at: At::Param(index) });
+            left.extend(params.filter(|it| self.holds(vcode, it, nesting, setting)));
+            for index in data.insts.clone() {
+                vcode.insts[index].for_each_reg(|reg, access| {
+                    let definition = Definition { reg, block, at: At::Inst(index) };
+                    if access.is_def() && self.holds(vcode, &definition, nesting, setting) {
+                        left.push(definition);
                     }
                 });
             }
         }
-        changed
+        left
     }
 
-    fn lower(&mut self, reg: Reg, same: bool) -> bool {
-        let known = &mut self.uniform[reg.index()];
-        let lowered = *known && !same;
-        *known &= same;
-        lowered
+    /// Whether a definition is uniform so far.
+    fn holds(
+        &mut self,
+        vcode: &VCode,
+        definition: &Definition,
+        nesting: &Nesting,
+        setting: Setting,
+    ) -> bool {
+        let &Definition { reg, block, at } = definition;
+        let same = nesting.is_known(block)
+            && match at {
+                At::Param(index) => {
+                    let first = &vcode.insts[vcode.blocks[block.index()].insts.start];
+                    !matches!(first, MInst::Join)
+                        && self.are_arguments(vcode, block, index, nesting)
+                }
+                At::Inst(index) => {
+                    let inst = &vcode.insts[index];
+                    self.is_result(vcode, inst, reg, block, nesting, setting)
+                        || vcode.promises.uniform.contains(&reg)
+                }
+            };
+        self.uniform[reg.index()] = same;
+        same
     }
 
     /// Whether all arguments of a block's parameter are uniform.

@@ -17,7 +17,7 @@ use smallvec::{SmallVec, smallvec};
 use super::program::{
     Arithmetic, Block, Compute, Edge, Exchange, Kind, Op, Outcome, Program, Register, Text, mask,
 };
-use crate::analysis::Known;
+use crate::analysis::{Arguments, Known};
 use crate::intrinsic::Intrinsic;
 use crate::plan::Plan;
 use crate::width::{Rule, Width};
@@ -188,6 +188,7 @@ impl Reader<'_, '_> {
             let readonly = data.memflags_data(dfg).is_some_and(MemFlagsData::readonly);
             let outcome = match opcode {
                 Opcode::Load if readonly => Outcome::OfOperands,
+                _ if self.is_exchanged(inst) => Outcome::OfWarp(OF_ADDRESS),
                 _ => Outcome::Any,
             };
             let outcomes = std::iter::repeat_n(outcome, results).collect();
@@ -211,6 +212,16 @@ impl Reader<'_, '_> {
             return Kind::Ask(key, if constant { Width::Grid } else { Width::Thread });
         }
         Kind::Opaque(key)
+    }
+
+    /// Whether the compiler lets lanes have what one of them has loaded. Then all load the same, as nothing happens in between.
+    fn is_exchanged(&self, load: Inst) -> bool {
+        let func = self.func;
+        let behind = func.layout.next_inst(load).filter(|&next| {
+            let own = self.plan.is_some_and(|plan| plan.is_own(next));
+            own && Intrinsic::of_call(func, next) == Some(Intrinsic::OfSomeLane)
+        });
+        behind.is_some_and(|next| func.dfg.inst_args(next) == func.dfg.inst_results(load))
     }
 
     /// An instruction that is computed exactly.
@@ -272,6 +283,9 @@ impl Reader<'_, '_> {
         key(&(data, ty))
     }
 }
+
+/// The operand of a load.
+const OF_ADDRESS: Arguments = Arguments(1);
 
 /// The key of all returns.
 const RETURN: u64 = 0x7265_7475_726e;

@@ -249,6 +249,8 @@ pub(crate) struct VCode {
     pub(crate) shared: HashMap<Reg, SharedReg>,
     /// Shared addresses at which lanes access a row of memory.
     pub(crate) rows: HashSet<Reg>,
+    /// Registers in which lanes have the same only because what they are computed from was loaded once for all of them.
+    pub(crate) once: HashSet<Reg>,
 }
 
 /// A shared register of the machine.

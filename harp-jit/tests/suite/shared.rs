@@ -1,10 +1,10 @@
 //! Machines whose lanes share registers: what a kernel may rely on.
 
 use harp_isa::abi::SharedRoles;
-use harp_isa::{Operand, Sharing, disassemble};
+use harp_isa::{Opcode, Operand, Sharing, disassemble};
 use harp_jit::ir::Function;
 use harp_jit::prelude::*;
-use harp_jit::{DataAccess, DataDescription, FuncId, Linkage, Module};
+use harp_jit::{DataAccess, DataDescription, DivergenceStrategy, FuncId, Linkage, Module};
 
 const ARCH: &str = "4w24/12/32/16+x+s8/4";
 
@@ -122,4 +122,45 @@ fn functions_leave_registers_of_kernels_alone() {
     };
     assert!(kept(kernel.code()), "{}", kernel.disassembly());
     assert!(kernel.functions().iter().all(|function| !kept(function.code())));
+}
+
+/// `for (k = at; list[k] != 0; k = list[k]) data[i] += k`: all lanes walk along the list together.
+fn walk(arch: &str, options: &CompileOptions) -> Kernel {
+    let mut source = KernelSource::new("walk", arch.parse().unwrap());
+    let mut b = KernelBuilder::new(&mut source);
+    let (data, list, at) =
+        (b.buffer::<i32>("data"), b.buffer::<i32>("list"), b.scalar::<i32>("at"));
+    let i = b.global_id(0);
+    b.loop_with([at], |b, [k]| {
+        let next = b.load(list, k);
+        let zero = b.ins().iconst(types::I32, 0);
+        let is_last = b.ins().icmp(IntCC::Equal, next, zero);
+        b.break_if(is_last);
+        let old = b.load(data, i);
+        let new = b.ins().iadd(old, k);
+        b.store(data, i, new);
+        [next]
+    });
+    b.return_();
+    b.finalize().unwrap();
+    source.compile(options).unwrap()
+}
+
+/// What is loaded once is the same for all, so a branch on it needs no split, also in code that counts its branches. Without
+/// shared registers each lane may load something else.
+#[test]
+fn lanes_agree_on_what_is_loaded_once() {
+    for (arch, is_split) in [(ARCH, false), ("4w16/8/4/2+x+s16/8", false), ("harp32", true)] {
+        for count_branches in [false, true] {
+            for divergence in [DivergenceStrategy::SplitJoin, DivergenceStrategy::Static] {
+                let verified = CompileOptions { verify: true, ..CompileOptions::default() };
+                let options = CompileOptions { count_branches, divergence, ..verified };
+                let kernel = walk(arch, &options);
+                let mut code = disassemble(kernel.code(), 0, kernel.arch());
+                let splits =
+                    code.any(|(_, inst)| inst.is_ok_and(|inst| inst.op.opcode() == Opcode::Split));
+                assert_eq!(splits, is_split, "{}", kernel.disassembly());
+            }
+        }
+    }
 }

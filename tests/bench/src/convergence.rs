@@ -1,6 +1,6 @@
 //! How much of a run is convergent: as proved by the compiler, and as measured (Lee et al. 2013, figure 4).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use harp_emu::Issue;
 use harp_isa::Opcode;
@@ -23,8 +23,11 @@ pub struct Convergence {
     pub proved: BTreeMap<ConvergenceProof, u64>,
     /// Those that were executed by all lanes that had anything left to do except to return.
     pub together: u64,
-    /// How many others could have been executed by all lanes together at best, whatever the schedule: a bound, the longest
-    /// common subsequence of the lanes' instruction streams between those that were.
+    /// Those at places where in this run no lane was ever missing that had anything left to do: the most that any analysis
+    /// of the code can prove.
+    pub never_apart: u64,
+    /// How many could have been executed by all lanes together at best, whatever the schedule: a bound, those that are
+    /// proved and, between them, the longest common subsequence of the lanes' instruction streams.
     pub at_best: u64,
 }
 
@@ -33,6 +36,7 @@ impl Convergence {
     pub(crate) fn add(&mut self, other: &Convergence) {
         self.issued += other.issued;
         self.together += other.together;
+        self.never_apart += other.never_apart;
         self.at_best += other.at_best;
         for (&proof, issued) in &other.proved {
             *self.proved.entry(proof).or_default() += issued;
@@ -47,9 +51,13 @@ impl Convergence {
             up_to(ConvergenceProof::Uniformity),
             up_to(ConvergenceProof::EarlyExit),
         );
-        let oracle = self.together + self.at_best;
-        let counts = [structure, uniformity, early_exit, self.together, oracle];
+        let counts = [structure, uniformity, early_exit, self.together, self.at_best];
         counts.map(|count| ratio(count, self.issued))
+    }
+
+    /// The share of instructions at places where no lane was ever missing.
+    pub(crate) fn never_apart(&self) -> f64 {
+        ratio(self.never_apart, self.issued)
     }
 }
 
@@ -80,7 +88,34 @@ impl Bench {
         self.launches(&kernel, &mut |device, kernel, config, args| {
             device.launch_observed(kernel, config, args, &mut watch)
         })?;
-        Ok(watch.finish())
+        let mut places = Places::default();
+        let found = watch.finish(&mut places);
+        Ok(Convergence { never_apart: places.never_apart(), ..found })
+    }
+}
+
+/// The instructions of kernels that were executed, and those of them that lanes were missing at.
+#[derive(Default)]
+pub(crate) struct Places {
+    kernels: HashMap<String, Place>,
+}
+
+/// Those of a kernel, by their offsets.
+#[derive(Default)]
+struct Place {
+    /// How often they were executed.
+    issued: HashMap<u32, u64>,
+    apart: HashSet<u32>,
+}
+
+impl Places {
+    /// How many instructions were executed where no lane was ever missing.
+    pub(crate) fn never_apart(&self) -> u64 {
+        let of = |kernel: &Place| -> u64 {
+            let together = kernel.issued.iter().filter(|(at, _)| !kernel.apart.contains(*at));
+            together.map(|(_, issued)| issued).sum()
+        };
+        self.kernels.values().map(of).sum()
     }
 }
 
@@ -91,39 +126,57 @@ struct Stretch {
     /// Whether they were about to return. None for the branch with which a side of a split begins: it belongs to what
     /// these lanes do next.
     returns: Option<bool>,
+    /// Whether it is proved that all lanes do so.
+    proved: bool,
     /// The instructions, by their offsets in the kernel.
     issued: Vec<u32>,
 }
 
 /// An observer that counts convergence.
 pub(crate) struct Watch {
+    name: String,
     blocks: Vec<BlockConvergence>,
     found: Convergence,
     /// The `split` at the end of each block that has one, by the block's start.
     splits: HashMap<u64, u64>,
     /// What each warp has executed since it entered the kernel.
     calls: HashMap<(u16, u8), Vec<Stretch>>,
+    place: Place,
 }
 
 impl Watch {
     pub(crate) fn new(kernel: &Kernel) -> Watch {
         let blocks = kernel.entry().convergence().to_vec();
-        let (splits, calls) = Default::default();
-        Watch { blocks, found: Convergence::default(), splits, calls }
+        let (found, splits, calls, place) = Default::default();
+        Watch { name: kernel.name().to_owned(), blocks, found, splits, calls, place }
     }
 
-    pub(crate) fn finish(mut self) -> Convergence {
+    /// What was counted, but for [`Convergence::never_apart`], which depends on all launches of a kernel: the places are added
+    /// to those of others.
+    pub(crate) fn finish(mut self, places: &mut Places) -> Convergence {
         for call in std::mem::take(&mut self.calls).into_values() {
             self.end(&call);
         }
+        let known = places.kernels.entry(self.name).or_default();
+        for (at, issued) in self.place.issued {
+            *known.issued.entry(at).or_default() += issued;
+        }
+        known.apart.extend(self.place.apart);
         self.found
     }
 
     /// Counts the instructions of a call that has ended.
     fn end(&mut self, call: &[Stretch]) {
-        let [together, at_best] = together(call);
-        self.found.together += together;
-        self.found.at_best += at_best;
+        let (mut sum, apart) = (0, &mut self.place.apart);
+        for (stretch, wanted) in wanted(call) {
+            if stretch.lanes == wanted {
+                sum += stretch.issued.len() as u64;
+            } else {
+                apart.extend(&stretch.issued);
+            }
+        }
+        self.found.together += sum;
+        self.found.at_best += at_best(call);
     }
 
     /// The block of the kernel that an instruction lies in.
@@ -156,52 +209,64 @@ impl LaunchObserver for Watch {
         // The sides that reconverge execute the `join` separately, too.
         let is_of_side = self.is_of_side(issue, block);
         let is_apart = is_of_side || issue.instruction.op.opcode() == Opcode::Join;
-        if let Some(proof) = block.proof.filter(|_| !is_apart) {
+        let proof = block.proof.filter(|_| !is_apart);
+        if let Some(proof) = proof {
             *self.found.proved.entry(proof).or_default() += 1;
         }
         let (lanes, returns) = (issue.state.active(), (!is_of_side).then_some(block.returns));
         // Kernels are smaller.
         let offset = u32::try_from(offset).unwrap_or(u32::MAX);
+        *self.place.issued.entry(offset).or_default() += 1;
+        let proved = proof.is_some();
         let call = self.calls.entry(warp).or_default();
         match call.last_mut() {
-            Some(last) if (last.lanes, last.returns) == (lanes, returns) => {
+            Some(last) if (last.lanes, last.returns, last.proved) == (lanes, returns, proved) => {
                 last.issued.push(offset);
             }
-            _ => call.push(Stretch { lanes, returns, issued: vec![offset] }),
+            _ => call.push(Stretch { lanes, returns, proved, issued: vec![offset] }),
         }
     }
 }
 
-/// The number of a call's instructions that were executed by all lanes that had anything left to do, and how many more
-/// could have been at best. Returning counts as something to do only for instructions of blocks that return.
-fn together(call: &[Stretch]) -> [u64; 2] {
-    let (mut left, mut at_all, mut sum, mut at_best) = (0, 0, 0, 0);
-    // What was not executed together, from its end, and the lanes that had anything left to do.
-    let (mut apart, mut lanes) = (Vec::new(), 0);
-    let mut returns = true;
-    for stretch in call.iter().rev() {
+/// The stretches of a call, from its end, each with the lanes that had anything left to do. Returning counts as something
+/// to do only for instructions of blocks that return.
+fn wanted(call: &[Stretch]) -> impl Iterator<Item = (&Stretch, u64)> {
+    let (mut left, mut at_all, mut returns) = (0, 0, true);
+    call.iter().rev().map(move |stretch| {
         returns = stretch.returns.unwrap_or(returns);
         at_all |= stretch.lanes;
         if !returns {
             left |= stretch.lanes;
         }
-        let wanted = if returns { at_all } else { left };
-        if stretch.lanes == wanted {
-            sum += stretch.issued.len() as u64;
-            at_best += most_common(&streams(&apart, lanes));
-            apart.clear();
+        (stretch, if returns { at_all } else { left })
+    })
+}
+
+/// How many of a call's instructions all lanes could have executed together at best: those that are proved, and what the
+/// streams of lanes have in common between. That is for the lanes that are left at the end of what is between, as others
+/// are not waited for.
+fn at_best(call: &[Stretch]) -> u64 {
+    let mut sum = 0;
+    // What is between, from its end, and the lanes.
+    let (mut between, mut lanes) = (Vec::new(), 0);
+    for (stretch, wanted) in wanted(call) {
+        if stretch.proved {
+            sum += stretch.issued.len() as u64 + most_common(&streams(&between, lanes));
+            between.clear();
         } else {
-            apart.push(stretch);
-            lanes = wanted;
+            if between.is_empty() {
+                lanes = wanted;
+            }
+            between.push(stretch);
         }
     }
-    [sum, at_best + most_common(&streams(&apart, lanes))]
+    sum + most_common(&streams(&between, lanes))
 }
 
 /// The instruction streams of lanes, different ones only. The stretches begin with the last.
-fn streams(apart: &[&Stretch], lanes: u64) -> Vec<Vec<u32>> {
+fn streams(between: &[&Stretch], lanes: u64) -> Vec<Vec<u32>> {
     let of = |lane: u32| {
-        let mine = apart.iter().rev().filter(move |stretch| stretch.lanes >> lane & 1 != 0);
+        let mine = between.iter().rev().filter(move |stretch| stretch.lanes >> lane & 1 != 0);
         mine.flat_map(|stretch| stretch.issued.iter().copied()).collect()
     };
     let lanes = (0..u64::BITS).filter(|lane| lanes >> lane & 1 != 0);
@@ -216,13 +281,20 @@ mod tests {
     use super::*;
 
     fn stretch(lanes: u64, returns: bool, issued: u32) -> Stretch {
-        Stretch { lanes, returns: Some(returns), issued: (0..issued).collect() }
+        let proved = lanes == 15;
+        Stretch { lanes, returns: Some(returns), proved, issued: (0..issued).collect() }
+    }
+
+    /// What was executed together, and what could have been.
+    fn found(call: &[Stretch]) -> [u64; 2] {
+        let together = wanted(call).filter(|(stretch, wanted)| stretch.lanes == *wanted);
+        [together.map(|(stretch, _)| stretch.issued.len() as u64).sum(), at_best(call)]
     }
 
     #[test]
     fn lanes_that_have_left_are_not_waited_for() {
         let call = [stretch(15, false, 5), stretch(3, false, 7), stretch(15, true, 2)];
-        assert_eq!(together(&call), [14, 0]);
+        assert_eq!(found(&call), [14, 14]);
     }
 
     /// They leave by a branch of their own, after the others have gone on.
@@ -232,21 +304,22 @@ mod tests {
         let call = [
             stretch(15, false, 5),
             Stretch { returns: None, ..stretch(3, false, 1) },
-            stretch(3, false, 7),
+            // Of those that have not left, which is proved.
+            Stretch { proved: true, ..stretch(3, false, 7) },
             stretch(3, true, 1),
             leave,
             stretch(12, true, 1),
             stretch(15, true, 1),
         ];
         // All but the joins, which an oracle lets both sides do together, and the branch of those that leave.
-        assert_eq!(together(&call), [5 + 1 + 7 + 1, 1]);
+        assert_eq!(found(&call), [5 + 1 + 7 + 1, 15]);
     }
 
     #[test]
     fn lanes_that_come_back_are_missing() {
         let call = [stretch(15, false, 5), stretch(3, false, 7), stretch(15, false, 2)];
-        assert_eq!(together(&call), [7, 0]);
-        assert_eq!(together(&[]), [0, 0]);
+        assert_eq!(found(&call), [7, 7]);
+        assert_eq!(found(&[]), [0, 0]);
     }
 
     /// Both sides of a branch do some of the same, one after the other.
@@ -255,6 +328,7 @@ mod tests {
         let side = |lanes, issued: &[u32]| Stretch {
             lanes,
             returns: Some(false),
+            proved: false,
             issued: issued.to_vec(),
         };
         let call = [
@@ -266,6 +340,10 @@ mod tests {
             side(8, &[31]),
             stretch(15, false, 1),
         ];
-        assert_eq!(together(&call), [8, 2 + 1]);
+        assert_eq!(found(&call), [8, 8 + 2 + 1]);
+        // What happens to be executed together need not be what the oracle lets lanes do together.
+        let happens = Stretch { proved: false, ..stretch(15, false, 1) };
+        let call = [side(3, &[0, 7, 8]), happens, side(12, &[7, 8]), stretch(15, false, 1)];
+        assert_eq!(found(&call), [1 + 1, 3 + 1]);
     }
 }

@@ -1,7 +1,7 @@
 //! The figures, beside what Lee et al. report.
 
 use super::{Compared, Cost, WIDTHS};
-use crate::convergence::SHARES;
+use crate::convergence::{Convergence, SHARES};
 use crate::figures::{Figure, FigureKind};
 
 /// The name of the filter, without which means are given, too.
@@ -35,29 +35,36 @@ pub fn scalar_figures(runs: &[Compared]) -> Vec<Figure> {
     figures
 }
 
-/// The shares of figure 4 at each width. Behind them stands how much is proved of what an oracle could reach; in a row of
-/// means that is the ratio of the means.
+/// The shares of figure 4 at each width. Behind them stands how much of what an oracle could reach is proved, and how much of
+/// it is at places where in this run no lane was ever missing, beyond which no analysis of the code can get. In a row of
+/// means these are ratios of the means.
 fn convergence(runs: &[Compared]) -> Figure {
-    let bars = |shares: [f64; 5]| {
+    let bars = |shares: [f64; 5], never_apart: Option<f64>| {
         let [_, _, proved, _, at_best] = shares;
-        let proved_of_best = (at_best > 0.0).then(|| proved / at_best);
-        shares.into_iter().map(Some).chain([proved_of_best]).collect::<Vec<_>>()
+        let of_best = [Some(proved), never_apart];
+        let of_best = of_best.map(|part| part.filter(|_| at_best > 0.0).map(|part| part / at_best));
+        shares.into_iter().map(Some).chain(of_best).collect::<Vec<_>>()
     };
-    let named =
-        |run: &Compared| (format!("{} {}", run.program, run.lanes), bars(run.convergence.shares()));
+    let named = |run: &Compared| {
+        let found = &run.convergence;
+        let name = format!("{} {}", run.program, run.lanes);
+        (name, bars(found.shares(), Some(found.never_apart())))
+    };
     let mut groups: Vec<_> = runs.iter().map(named).collect();
     for lanes in WIDTHS {
-        let shares: Vec<[f64; 5]> = runs
-            .iter()
-            .filter(|run| run.lanes == lanes)
-            .map(|run| run.convergence.shares())
-            .collect();
-        let count = shares.len().max(1) as f64;
-        let mean = |at: usize| shares.iter().map(|bars| bars[at]).sum::<f64>() / count;
-        groups.push((format!("mean {lanes}"), bars(std::array::from_fn(mean))));
+        let found: Vec<&Convergence> =
+            runs.iter().filter(|run| run.lanes == lanes).map(|run| &run.convergence).collect();
+        let mean = |share: &dyn Fn(&Convergence) -> f64| {
+            let sum: f64 = found.iter().map(|found| share(found)).sum();
+            sum / found.len().max(1) as f64
+        };
+        let shares = std::array::from_fn(|at| mean(&|found| found.shares()[at]));
+        let never_apart = mean(&Convergence::never_apart);
+        groups.push((format!("mean {lanes}"), bars(shares, Some(never_apart))));
     }
-    groups.push((format!("Lee et al. {}", WIDTHS[0]), bars(THEIR_SHARES)));
-    let series = SHARES.into_iter().chain(["proved of best"]).map(str::to_owned).collect();
+    groups.push((format!("Lee et al. {}", WIDTHS[0]), bars(THEIR_SHARES, None)));
+    let series =
+        SHARES.into_iter().chain(["proved of best", "never apart"]).map(str::to_owned).collect();
     Figure { kind: FigureKind::Convergence, series, groups }
 }
 

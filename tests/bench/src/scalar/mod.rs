@@ -14,7 +14,7 @@ use harp_jit::{CompileOptions, DivergenceStrategy, FunctionCode, Kernel};
 use harp_runtime::{Device, DeviceConfig, LaunchObserver};
 use serde::Serialize;
 
-use crate::convergence::{Convergence, Watch};
+use crate::convergence::{Convergence, Places, Watch};
 use crate::measure::options;
 
 mod figures;
@@ -85,7 +85,7 @@ pub struct Compared {
     pub base: Cost,
     /// With shared registers.
     pub shared: Cost,
-    /// How much of the run without shared registers is convergent (figure 4).
+    /// How much of the run with shared registers is convergent (figure 4): there loads that decide branches are done once.
     pub convergence: Convergence,
 }
 
@@ -114,7 +114,7 @@ impl Measured {
         if first != second {
             return Err(error(shared, "other results than without shared registers".to_owned()));
         }
-        let (convergence, base, shared) = (before.convergence, before.cost, after.cost);
+        let (convergence, base, shared) = (after.convergence, before.cost, after.cost);
         Ok(Compared { program: self.name, lanes, base, shared, convergence })
     }
 
@@ -134,6 +134,7 @@ impl Measured {
                 counted.add(kernel, observer);
                 Ok(report)
             })?;
+        counted.convergence.never_apart = counted.places.never_apart();
         Ok((counted, results))
     }
 }
@@ -143,6 +144,7 @@ impl Measured {
 struct Counted {
     cost: Cost,
     convergence: Convergence,
+    places: Places,
     /// The kernels whose code was counted.
     seen: Vec<String>,
 }
@@ -167,7 +169,7 @@ impl Counted {
             self.cost.activity += counts.activity;
         }
         if let Some(watch) = observer.watch {
-            self.convergence.add(&watch.finish());
+            self.convergence.add(&watch.finish(&mut self.places));
         }
     }
 
@@ -229,14 +231,14 @@ struct Counter {
     profile: Profile,
     /// The address of the kernel.
     start: Option<u64>,
-    /// Only on machines without shared registers.
+    /// Only on machines with shared registers.
     watch: Option<Watch>,
 }
 
 impl Counter {
     fn new(kernel: &Kernel) -> Counter {
         let profile = Profile::new(kernel.arch(), Collect::SCALARS, NonZeroU32::MIN);
-        let follows = !kernel.arch().has_shared();
+        let follows = kernel.arch().has_shared();
         Counter { profile, start: None, watch: follows.then(|| Watch::new(kernel)) }
     }
 }

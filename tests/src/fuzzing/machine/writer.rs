@@ -52,7 +52,7 @@ const VOTES: [&str; 5] = [
 ];
 
 /// Statements about shared registers. `%L` is the last of them.
-const SHARED_REGISTERS: [&str; 17] = [
+const SHARED_REGISTERS: [&str; 16] = [
     "maybe ori %s, %v, #0",
     "maybe andp @v, @v, @v",
     "addi %L, %r12, #8 ; maybe st %s, %L, #8 ; maybe ld %s, %L, #8",
@@ -69,7 +69,16 @@ const SHARED_REGISTERS: [&str; 17] = [
     "ldi %L, #1 ; jalis %L, %L, NEXT",
     "ldi %L, NEXT ; jmprt %L",
     "maybe split ; maybe join",
-    "@v ? reti",
+];
+
+/// Statements of instructions that have a guard nowhere else, with a shared one.
+const SHARED_GUARDS: [&str; 6] = [
+    "@g ? trap",
+    "andi %r1, %v, #1 ; @g ? clone %r1",
+    "ldi %r1, NEXT ; @g ? jmpru %r1",
+    "ldi %r1, NEXT ; @g ? jalr %r15, %r1",
+    "ldi %r1, #1 ; @g ? jalis %r15, %r1, NEXT",
+    "ldi %r1, #1 ; ldi %r2, NEXT ; @g ? jalrs %r15, %r1, %r2",
 ];
 
 /// Jumps with as many lanes as `%r1` says.
@@ -99,13 +108,18 @@ impl<'c, 'u> Writer<'c, 'u> {
         if self.u.ratio(1, 2)? {
             self.asm("di")?;
         }
+        // A guard of boot code holds.
+        let guard = match self.arch.shared_preds() > 0 && self.u.ratio(1, 4)? {
+            true => "rtop @s0, %r1 ; @s0 ? ",
+            false => "",
+        };
         if self.u.ratio(7, 8)? {
-            self.asm("skep %r1")?;
+            self.asm(&format!("{guard}skep %r1"))?;
         }
         let spawned = self.u.int_in_range(1..=MAX_WARPS)?;
         self.asm("ldi %r1, start")?;
         for _ in 1..spawned {
-            self.asm("wspawn %r3, %r1, %r1")?;
+            self.asm(&format!("{guard}wspawn %r3, %r1, %r1"))?;
         }
         self.asm("jmpi start")?;
         self.handler()?;
@@ -153,11 +167,11 @@ impl<'c, 'u> Writer<'c, 'u> {
     }
 
     /// Appends statements, in which `%v` is a register with a value, `@v` a predicate with one, `%s` a shared
-    /// register with one, and `maybe` a guard now and then.
+    /// register with one, `@g` a shared predicate with one, and `maybe` a guard now and then.
     fn asm(&mut self, template: &str) -> Result<()> {
         let mut text = template.to_owned();
         let [gprs, preds] = self.shared_values();
-        for mark in ["maybe ", "%v", "@v", "%s,"] {
+        for mark in ["maybe ", "%v", "@v", "@g", "%s,"] {
             while text.contains(mark) {
                 let choice = match mark {
                     "%v" if gprs > 0 && self.u.ratio(1, 3)? => {
@@ -167,6 +181,7 @@ impl<'c, 'u> Writer<'c, 'u> {
                         format!("@s{}", self.u.int_in_range(0..=preds - 1)?)
                     }
                     "%s," => format!("%s{},", self.u.int_in_range(0..=gprs - 1)?),
+                    "@g" => format!("@s{}", self.u.int_in_range(0..=preds - 1)?),
                     "%v" => format!("%r{}", self.u.int_in_range(4..=9)?),
                     "@v" => format!("@p{}", self.u.int_in_range(0..=3)?),
                     _ => (if self.u.ratio(1, 3)? { "@v ? " } else { "" }).to_owned(),
@@ -385,6 +400,13 @@ impl<'c, 'u> Writer<'c, 'u> {
 
     /// Something with shared registers.
     fn shared_registers(&mut self) -> Result<()> {
+        if self.arch.shared_preds() > 0 && self.u.ratio(1, 8)? {
+            return self.one_of(&SHARED_GUARDS);
+        }
+        // To where the last interrupt came: maybe into boot code, which would start one warp more than barriers know of.
+        if self.kind == Kind::Wild && self.u.ratio(1, 12)? {
+            return self.asm("@v ? reti");
+        }
         let last = format!("%s{}", self.arch.shared_gprs() - 1);
         if self.u.ratio(2, 3)? {
             return self.one_of(&SHARED_REGISTERS.map(|text| text.replace("%L", &last)));
