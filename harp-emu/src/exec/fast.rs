@@ -175,7 +175,7 @@ fn run_fast<W: Word, const C: usize>(
     let spared = exec.spared;
     let stats = &mut exec.warp.stats;
     stats.steps += issued;
-    stats.insts += insts - spared;
+    stats.insts = stats.insts.wrapping_add(insts - spared);
     host.warp.pc = pc;
     *budget = left;
     stop

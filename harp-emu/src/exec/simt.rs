@@ -132,11 +132,14 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
     }
 
     /// Counts one instruction for each activated lane, as `split` and `join` do whatever their guard.
+    ///
+    /// A `join` may have brought back more lanes than are activated. Those that execute may be counted later, and until then
+    /// there are fewer than none.
     #[inline(always)]
     fn count_all(&mut self) {
         let stats = &mut self.warp.stats;
-        stats.insts += u64::from(self.warp.active_count);
-        stats.insts -= u64::from(self.mask.count_ones());
+        let [activated, executing] = [self.warp.active_count.into(), self.mask.count_ones().into()];
+        stats.insts = stats.insts.wrapping_add(activated).wrapping_sub(executing);
     }
 
     /// Traps in a `split` or `join`.

@@ -401,6 +401,17 @@ fn splits_and_joins_count_every_lane_that_was_activated() {
     assert_eq!(run.stats.issued(), 8);
 }
 
+/// A `join` brings lanes back that `jmprt` has stopped since the `split`. Then more lanes execute than were activated.
+#[test]
+fn splits_and_joins_count_no_lane_that_was_not_activated() {
+    let split: Instruction = Op::Split {}.into();
+    let code = [split, ldi(3, 24), Op::Jmprt { target: r(3) }.into(), Op::Join {}.into()];
+    let code = [&code[..], &[split; 40], &[halt()]].concat();
+    let run = both("4w16/8/4/1+x", &code, original);
+    // ldi and jalis by one lane, tid, the first split and what follows up to `jmprt` by 4; the rest one each.
+    assert_eq!((run.trap.clone(), run.stats.insts()), (None, 1 + 1 + 4 * 4 + 1 + 40 + 1));
+}
+
 #[test]
 fn a_divergent_branch_counts_no_lane_but_a_step() {
     let code = [Op::Rtop { dst: p(1), src: r(0) }.into(), on(1, Op::Jmpi { rel: 0 })];

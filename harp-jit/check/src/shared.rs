@@ -49,25 +49,33 @@ impl Sides {
     }
 }
 
-/// The shared registers that are written from a block on until the split of a branch is joined.
+/// The shared registers that are written from a block on until the split of a branch is joined, on ways that lead there:
+/// behind others no lane runs on.
 fn written_from(
     code: &Code<'_>,
     structure: &Structure,
     successors: &[Vec<usize>],
     (from, branch): (usize, Open),
 ) -> Vec<Place> {
-    let mut seen = vec![false; successors.len()];
-    let mut written = Vec::new();
+    let blocks = &structure.blocks;
+    let mut inside = vec![false; blocks.len()];
+    let mut ends = Vec::new();
     let mut todo = vec![from];
     while let Some(number) = todo.pop() {
-        let block = &structure.blocks[number];
-        if block.joins == Some(branch) || std::mem::replace(&mut seen[number], true) {
-            continue;
+        if blocks[number].joins == Some(branch) {
+            ends.extend(blocks[number].edges.iter().map(|edge| edge.from));
+        } else if !std::mem::replace(&mut inside[number], true) {
+            todo.extend(&successors[number]);
         }
-        for at in block.first..=block.last {
-            written.extend(writes(code, at).into_iter().filter_map(Places::operand));
+    }
+    let mut written = Vec::new();
+    while let Some(number) = ends.pop() {
+        if std::mem::replace(&mut inside[number], false) {
+            let block = &blocks[number];
+            let written_at = |at| writes(code, at).into_iter().filter_map(Places::operand);
+            written.extend((block.first..=block.last).flat_map(written_at));
+            ends.extend(block.edges.iter().map(|edge| edge.from));
         }
-        todo.extend(&successors[number]);
     }
     written.sort_unstable();
     written.dedup();

@@ -92,6 +92,12 @@ fn behind_the_join_is_what_either_side_wrote() {
         ],
         is_undefined,
     );
+    // Behind a trap no lane runs on.
+    let trapped = [set(s(0), 1), op(Op::Trap {})];
+    only_last_is_refused(
+        &[&[&begin, &sides(&trapped, &read), &read], &[&begin, &sides(&write, &read), &read]],
+        is_undefined,
+    );
     // On the way round a loop, too: the first side writes what the second one finds in the next round.
     let round = |first: &[Instruction]| {
         let round = sides(first, &read);
