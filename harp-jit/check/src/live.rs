@@ -93,12 +93,7 @@ pub(crate) fn find(
     precision: Precision,
 ) -> Lives {
     let frame = Frame::new(code, structure, places);
-    let mut successors: Vec<Vec<(usize, Option<bool>)>> = vec![Vec::new(); structure.blocks.len()];
-    for (number, block) in structure.blocks.iter().enumerate() {
-        for edge in &block.edges {
-            successors[edge.from].push((number, edge.taken));
-        }
-    }
+    let successors = structure.successors();
     let mut roles = code.insts.iter().filter_map(|inst| inst.note).map(|note| &note.role);
     let promises =
         roles.any(|role| matches!(role, Role::Leave { depends, .. } if !depends.is_empty()));

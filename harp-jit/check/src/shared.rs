@@ -26,15 +26,11 @@ impl Sides {
         if !code.arch.has_shared() {
             return sides;
         }
-        let blocks = &structure.blocks;
-        let mut successors: Vec<Vec<usize>> = vec![Vec::new(); blocks.len()];
-        for (to, block) in blocks.iter().enumerate() {
-            block.edges.iter().for_each(|edge| successors[edge.from].push(to));
-        }
-        for (to, block) in blocks.iter().enumerate() {
-            for edge in &block.edges {
-                let branch = blocks[edge.from].last;
-                if let (true, Some(side)) = (code.is_split_branch(branch), edge.taken) {
+        let successors = structure.successors();
+        for (block, after) in structure.blocks.iter().zip(&successors) {
+            let branch = block.last;
+            for &(to, taken) in after.iter().filter(|_| code.is_split_branch(branch)) {
+                if let Some(side) = taken {
                     let written = written_from(code, structure, &successors, (to, branch));
                     sides.0.entry(branch).or_default()[usize::from(side)] = written;
                 }
@@ -54,7 +50,7 @@ impl Sides {
 fn written_from(
     code: &Code<'_>,
     structure: &Structure,
-    successors: &[Vec<usize>],
+    successors: &[Vec<(usize, Option<bool>)>],
     (from, branch): (usize, Open),
 ) -> Vec<Place> {
     let blocks = &structure.blocks;
@@ -65,7 +61,7 @@ fn written_from(
         if blocks[number].joins == Some(branch) {
             ends.extend(blocks[number].edges.iter().map(|edge| edge.from));
         } else if !std::mem::replace(&mut inside[number], true) {
-            todo.extend(&successors[number]);
+            todo.extend(successors[number].iter().map(|&(to, _)| to));
         }
     }
     let mut written = Vec::new();

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use harp_isa::ArchId;
-use smallvec::SmallVec;
 
 use crate::assumption::Assumption;
 use crate::bdd::Set;
@@ -313,12 +312,14 @@ impl<'a> Solver<'a> {
         let meeting = self.meeting(number);
         let is_many = ways.len() > 1;
         ways.extend((number == 0).then(|| self.transfer.at_entry()));
-        for way in &mut ways {
-            let branch = block.joins.into_iter();
-            let came = branch.flat_map(|branch| [(branch, false), (branch, true)]);
-            let came: SmallVec<[_; 2]> =
-                came.filter(|&(branch, side)| way.comes_from(branch, side)).collect();
-            came.into_iter().for_each(|(branch, side)| self.lose(way, branch, side));
+        if let Some(branch) = block.joins {
+            for way in &mut ways {
+                for side in [false, true] {
+                    if way.comes_from(branch, side) {
+                        self.lose(way, branch, side);
+                    }
+                }
+            }
         }
         self.transfer.anticipate(&mut ways, number);
         let Some(branch) = block.joins else {

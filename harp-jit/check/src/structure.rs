@@ -90,6 +90,15 @@ impl Structure {
         Ok(structure)
     }
 
+    /// The successors of each block, with the value of the guard of its branch.
+    pub(crate) fn successors(&self) -> Vec<Vec<(usize, Option<bool>)>> {
+        let mut successors = vec![Vec::new(); self.blocks.len()];
+        for (to, block) in self.blocks.iter().enumerate() {
+            block.edges.iter().for_each(|edge| successors[edge.from].push((to, edge.taken)));
+        }
+        successors
+    }
+
     fn find_blocks(code: &Code<'_>, entry: usize) -> Result<Structure, CodeError> {
         let mut reached = vec![false; code.insts.len()];
         let mut leads = vec![false; code.insts.len()];

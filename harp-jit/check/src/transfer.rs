@@ -130,22 +130,20 @@ impl<'a> Transfer<'a> {
     /// The shared registers that lanes read as if they had computed what is there themselves.
     fn taken_for_own(&self, step: &Step<'_>) -> SmallVec<[Operand; 4]> {
         let arch = self.code.arch;
-        let mut taken: SmallVec<[Operand; 4]> =
-            step.instruction.guard.map(Operand::Pred).into_iter().collect();
+        if !arch.has_shared() {
+            return SmallVec::new();
+        }
         let op = step.instruction.op;
-        let mut has_result = false;
-        let mut read: SmallVec<[Operand; 4]> = SmallVec::new();
-        for (operand, access) in registers(op) {
-            has_result |= access != Access::Use;
-            read.extend((access != Access::Def).then_some(operand));
-        }
-        match op.sharing(arch) {
-            Sharing::Each => taken.extend(read),
-            Sharing::Once if !has_result => taken.extend(read),
-            Sharing::Once | Sharing::Row => {}
-        }
-        taken.retain(|&mut operand| arch.is_shared(operand));
-        taken
+        let registers = registers(op);
+        let of_first_lane = match op.sharing(arch) {
+            Sharing::Each => false,
+            Sharing::Once => registers.iter().any(|(_, access)| *access != Access::Use),
+            Sharing::Row => true,
+        };
+        let read = registers.into_iter().filter(|(_, access)| *access != Access::Def);
+        let read = read.map(|(operand, _)| operand).filter(|_| !of_first_lane);
+        let guard = step.instruction.guard.map(Operand::Pred);
+        guard.into_iter().chain(read).filter(|&operand| arch.is_shared(operand)).collect()
     }
 
     /// Operations with observable effects, traps included, must not depend on undefined values.
@@ -428,18 +426,18 @@ impl<'a> Transfer<'a> {
     /// What is loaded from memory that is not tracked.
     fn load(&self, state: &State<'a>, step: &Step<'_>, value: &mut Value<'a>) {
         let sharing = step.instruction.op.sharing(self.code.arch);
-        // Nobody writes it between two lanes' loads if there is only one.
-        let is_same = step.claims().read_only || sharing == Sharing::Once;
-        let Op::Ld { base, offset, .. } = step.instruction.op else {
-            if !is_same || sharing == Sharing::Row {
-                value.differs = Set::ALL;
-            }
-            return;
-        };
         if sharing == Sharing::Row {
             value.differs = Set::ALL;
             return;
         }
+        // Nobody writes it between two lanes' loads if there is only one.
+        let is_same = step.claims().read_only || sharing == Sharing::Once;
+        let Op::Ld { base, offset, .. } = step.instruction.op else {
+            if !is_same {
+                value.differs = Set::ALL;
+            }
+            return;
+        };
         let field = match state.value(Places::gpr(base)).form {
             // What one lane of the warp wrote last, in all lanes.
             Form::Scratch if offset == 0 => {
