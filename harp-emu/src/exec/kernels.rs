@@ -137,16 +137,26 @@ fn assign<W: Word, const N: usize>(
 }
 
 /// `dst` := `operation(dst, a, b)`.
+///
+/// Lanes that do not execute take zero in place of `a`: the small integers that they may hold are subnormal as floats, and
+/// some hosts take a hundred times as long to multiply those by anything but zero.
 #[inline(always)]
 pub(super) fn map<W: Word, const N: usize, O: Operation<W, W>>(
     [dst, a, b]: [&[Group<W>; N]; 3],
     select: Option<&[Group<W>; N]>,
     operation: O,
 ) {
-    assign(dst, select, |c| {
-        let (old, x, y) = (dst[c].get(), a[c].get(), b[c].get());
+    let apply = |c: usize, x: [W; GROUP]| {
+        let (old, y) = (dst[c].get(), b[c].get());
         words!(i => operation.apply(old[i], x[i], y[i]))
-    });
+    };
+    match select {
+        None => assign(dst, None, |c| apply(c, a[c].get())),
+        Some(select) => assign(dst, Some(select), |c| {
+            let (x, among) = (a[c].get(), select[c].get());
+            apply(c, words!(i => x[i] & among[i]))
+        }),
+    }
 }
 
 /// `t` := `first(t, x, y)`, then `dst` := `second(a, t)`.

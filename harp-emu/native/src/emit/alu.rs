@@ -32,6 +32,22 @@ fn is_scalar(opcode: Opcode) -> bool {
     )
 }
 
+/// Whether some hosts take a hundred times as long if a source or the result is subnormal, as small integers are if they are
+/// taken as floats.
+fn is_slow_on_subnormals(opcode: Opcode) -> bool {
+    matches!(
+        opcode,
+        Opcode::Fmul
+            | Opcode::Fdiv
+            | Opcode::Fsqrt
+            | Opcode::Ffma
+            | Opcode::Fmuls
+            | Opcode::Fdivs
+            | Opcode::Fsqrts
+            | Opcode::Ffmas
+    )
+}
+
 impl Emitter<'_, '_> {
     pub(super) fn source(&mut self, src: Src) -> Val {
         match src {
@@ -48,8 +64,8 @@ impl Emitter<'_, '_> {
     }
 
     /// `opcode` of the sources, in the lanes that execute at least.
-    pub(super) fn map(&mut self, opcode: Opcode, sources: &[Src]) -> Val {
-        let (mut vals, regs): (Vec<Val>, Vec<Option<u8>>) =
+    pub(super) fn map(&mut self, opcode: Opcode, sources: &[Src], lanes: Lanes) -> Val {
+        let (mut vals, mut regs): (Vec<Val>, Vec<Option<u8>>) =
             sources.iter().map(|&src| self.executed_source(src)).unzip();
         let classes: Vec<Class> = vals.iter().map(|val| val.class).collect();
         let class = self.rules.mapped(opcode, &classes);
@@ -68,16 +84,32 @@ impl Emitter<'_, '_> {
                 Val::uniform(self.scalar_operation(opcode, &words))
             }
             Class::Uniform | Class::Affine(_) => self.affine(opcode, &mut vals, class),
-            _ => match self.vector_operation(opcode, &mut vals) {
-                Some(vectors) => Val::vector(vectors),
-                None if is_scalar(opcode) => self.lane_by_lane(opcode, &mut vals),
-                None => self.slow(opcode, &mut vals),
-            },
+            _ => {
+                if lanes == Lanes::Some && is_slow_on_subnormals(opcode) {
+                    self.leave_out_others(&mut vals, &mut regs);
+                }
+                match self.vector_operation(opcode, &mut vals) {
+                    Some(vectors) => Val::vector(vectors),
+                    None if is_scalar(opcode) => self.lane_by_lane(opcode, &mut vals),
+                    None => self.slow(opcode, &mut vals),
+                }
+            }
         };
         for (reg, val) in regs.into_iter().zip(&vals) {
             self.keep(reg, val);
         }
         val
+    }
+
+    /// Puts zero into one source in the lanes that do not execute, unless all sources were made for the lanes that do. Others'
+    /// registers may hold anything, and zero times anything takes no longer than usual.
+    fn leave_out_others(&mut self, vals: &mut [Val], regs: &mut [Option<u8>]) {
+        let mut sources = vals.iter_mut().zip(regs);
+        let other = sources.find(|(val, reg)| val.class == Class::Vector && reg.is_some());
+        let Some((val, reg)) = other else { return };
+        let (vectors, mask) = (self.vectors(val), self.executing_vectors());
+        *val = Val::vector(self.zip(&vectors, &mask, |e, v, mask| e.b.ins().band(v, mask)));
+        *reg = None;
     }
 
     /// Leaves if the divisor is zero in a lane that executes.

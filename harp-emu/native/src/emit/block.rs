@@ -160,7 +160,7 @@ impl Emitter<'_, '_> {
         self.rules.step(&mut after, &inst, self.at.key.full);
         match inst.body {
             Body::Map { opcode, dst, sources, count } => {
-                let val = self.map(opcode, &sources[..count]);
+                let val = self.map(opcode, &sources[..count], lanes);
                 self.write(dst, val, lanes, &after);
             }
             Body::Test { compare, dst, a, b } => {

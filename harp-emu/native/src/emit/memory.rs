@@ -19,7 +19,7 @@ impl Emitter<'_, '_> {
     pub(super) fn load(&mut self, base: u8, offset: u64, access: Access, lanes: Lanes) -> Val {
         self.begin_leaving();
         self.count_load(lanes);
-        let address = self.map(Opcode::Add, &[Src::Reg(base), Src::Imm(offset)]);
+        let address = self.map(Opcode::Add, &[Src::Reg(base), Src::Imm(offset)], lanes);
         let seen = self.rules.loaded(&self.at.state, &self.at.inst, lanes);
         if let Some(known) = self.in_slot(base, offset, access, seen.unwrap_or(Class::Vector)) {
             return known;
@@ -285,7 +285,7 @@ impl Emitter<'_, '_> {
 
     pub(super) fn store(&mut self, value: u8, base: u8, offset: u64, access: Access, lanes: Lanes) {
         self.begin_leaving();
-        let mut address = self.map(Opcode::Add, &[Src::Reg(base), Src::Imm(offset)]);
+        let mut address = self.map(Opcode::Add, &[Src::Reg(base), Src::Imm(offset)], lanes);
         match (address.class, lanes) {
             (class, Lanes::All | Lanes::AllOrNone) if class.is_uniform() => {
                 let place = self.scalar(&mut address);
