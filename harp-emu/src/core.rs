@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use harp_isa::{ArchId, Gpr, Op};
 
+use host_code::Barrier;
 pub(crate) use make::{all_at_reset, least_state};
 pub(crate) use traits::{Core, Spare, Whole};
 use warps::Warps;
@@ -224,8 +225,20 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
                 return Err(self.trap_at(number, TrapKind::OutOfFuel { limit }, lanes));
             }
             self.poll_console(number);
-            let end = self.issue(number, budget, reborrow(&mut observer));
-            self.handle_end(number, end)?;
+            let mut left = budget;
+            if self.asks_host_code(budget) && !self.goes_precisely(observer.is_some()) {
+                // Work-groups that wait often are mostly here.
+                let before = self.issued;
+                if let Some(Barrier { id, warps, next }) = self.visit(number, budget) {
+                    self.wait(number, id, warps, next);
+                    continue;
+                }
+                left -= self.issued - before;
+            }
+            if left > 0 {
+                let end = self.issue(number, left, reborrow(&mut observer));
+                self.handle_end(number, end)?;
+            }
         }
         Ok(())
     }
@@ -321,14 +334,17 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
                 self.spawn(number, pc, register, value)?;
                 self.warps[number].pc = next;
             }
-            Event::Barrier { id, warps } => {
-                self.warps[number].status = Status::Waiting { id, warps, next };
-                self.warps.arrive(id, warps);
-            }
+            Event::Barrier { id, warps } => self.wait(number, id, warps, next),
             Event::Unmasked | Event::CodeChanged => self.warps[number].pc = next,
             Event::Trap { kind, lanes } => return self.fault(number, kind, lanes, next),
         }
         Ok(())
+    }
+
+    /// Lets warp `number` wait at barrier `id`, until `warps` do.
+    fn wait(&mut self, number: usize, id: u64, warps: u64, next: u64) {
+        self.warps[number].status = Status::Waiting { id, warps, next };
+        self.warps.arrive(id, warps);
     }
 
     /// Starts a warp at `pc` for warp `number`, with `value` in a register.

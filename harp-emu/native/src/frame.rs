@@ -195,10 +195,12 @@ impl RawFrame {
         frame.stats.insts += self.insts;
         frame.stats.loads += self.loads;
         frame.stats.stores += self.stores;
-        if self.high_water > 0 {
-            let most = self.below + self.high_water as usize;
-            frame.stats.divergence_high_water = frame.stats.divergence_high_water.max(most);
+        if self.high_water == 0 {
+            // Entries may have been popped only.
+            return frame.stack.truncate(self.below + self.stack_len as usize);
         }
+        let most = self.below + self.high_water as usize;
+        frame.stats.divergence_high_water = frame.stats.divergence_high_water.max(most);
         let entries = &self.stack[..self.stack_len as usize];
         let entries = entries.iter().map(|&RawEntry { mask, resume, behind }| StackEntry {
             mask,

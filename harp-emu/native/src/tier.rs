@@ -78,6 +78,7 @@ impl HostTier for Native {
             recent: [(u64::MAX, None); RECENT],
             lent: Vec::new(),
             range: 0..0,
+            stores_from: 0,
             pause: FIRST_PAUSE,
             recorder: Recorder::default(),
             left: LeaveCounts::default(),
@@ -125,6 +126,8 @@ struct CoreCode {
     /// By the numbers of warps.
     lent: Vec<Lent>,
     range: Range<u64>,
+    /// The first address of a word behind the range.
+    stores_from: u64,
     pause: u64,
     recorder: Recorder,
     left: LeaveCounts,
@@ -165,7 +168,10 @@ impl CoreCode {
         loop {
             self.adopt(shape, frame);
             let full = *frame.active == shape.full();
-            let Some(place) = self.place(*frame.pc) else {
+            let place = self.place(*frame.pc);
+            let Some((left, entry)) =
+                place.as_ref().map(|place| (place.left, place.entries[usize::from(full)]))
+            else {
                 self.settle(frame.place[0], &mut frame.registers, frame.lane_words);
                 match self.outside(shape, frame) {
                     Some(pause) => return HostEnd::Pause(pause),
@@ -173,9 +179,7 @@ impl CoreCode {
                 }
             };
             self.pause = FIRST_PAUSE;
-            let Some((number, entry)) = place.entries[usize::from(full)] else {
-                return HostEnd::Pause(place.left);
-            };
+            let Some((number, entry)) = entry else { return HostEnd::Pause(left) };
             match self.enter(number, entry, shape, frame) {
                 // It goes on where another entry may be.
                 Some(Leave::End) if frame.budget > 0 => {}
@@ -184,7 +188,7 @@ impl CoreCode {
                     return self.lent[usize::from(frame.place[0])].barrier();
                 }
                 _ => {
-                    let left = self.place(*frame.pc).map_or(1, |place| place.left);
+                    let left = self.place(*frame.pc).as_ref().map_or(1, |place| place.left);
                     return HostEnd::Pause(left);
                 }
             }
@@ -192,12 +196,12 @@ impl CoreCode {
     }
 
     /// The place of the instruction at `pc`, if host code has it.
-    fn place(&mut self, pc: u64) -> Option<Place> {
+    fn place(&mut self, pc: u64) -> &Option<Place> {
         let recent = &mut self.recent[(pc ^ pc >> 6) as usize % RECENT];
         if recent.0 != pc {
             *recent = (pc, self.places.get(&pc).copied());
         }
-        recent.1
+        &recent.1
     }
 
     /// Looks for regions whose instructions are in memory, if there may be others than before.
@@ -229,6 +233,7 @@ impl CoreCode {
         for translated in here {
             self.add(translated);
         }
+        self.stores_from = self.range.end.next_multiple_of(shape.bytes() as u64);
         self.version = Some(version);
     }
 
@@ -272,8 +277,7 @@ impl CoreCode {
         let before = frame.budget;
         let is_as_expected = lent.arrive(translated, [number, entry], &shape, frame);
         let raw = &mut *lent.raw;
-        let code_end = self.range.end.next_multiple_of(shape.bytes() as u64);
-        raw.plain_from = raw.plain_from.max(code_end);
+        raw.plain_from = raw.plain_from.max(self.stores_from);
         raw.entry = entry as u64;
         if translated.places > 0 {
             raw.leaving = self.visits % (translated.places + 1);

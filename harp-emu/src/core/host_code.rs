@@ -11,12 +11,11 @@ use crate::word::Word;
 /// Fewer instructions than this are not worth the way to host code and back.
 const LEAST: u64 = 16;
 
-/// What is left of a warp's budget behind host code.
-enum Share {
-    /// The interpreter should issue this many instructions before host code is asked again.
-    Instructions(u64),
-    /// Nothing: the warp has issued a `bar`.
-    Barrier { id: u64, warps: u64, next: u64 },
+/// The `bar` that a warp has issued, and where it goes on.
+pub(super) struct Barrier {
+    pub(super) id: u64,
+    pub(super) warps: u64,
+    pub(super) next: u64,
 }
 
 impl<W: Word, const C: usize> Lanes<'_, W, C> {
@@ -41,16 +40,20 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
         }
         let mut left = budget;
         loop {
-            let share = match self.host_code {
-                None => left,
-                Some(_) => match self.interpreters_share(number, &mut left) {
-                    Share::Instructions(0) => return End::Budget,
-                    Share::Instructions(share) => share,
-                    Share::Barrier { id, warps, next } => {
-                        return End::Event { event: Event::Barrier { id, warps }, next };
-                    }
-                },
+            if self.asks_host_code(left) {
+                let before = self.issued;
+                if let Some(Barrier { id, warps, next }) = self.visit(number, left) {
+                    return End::Event { event: Event::Barrier { id, warps }, next };
+                }
+                left -= self.issued - before;
+            }
+            let share = match self.host_pause {
+                0 => left,
+                pause => left.min(pause),
             };
+            if share == 0 {
+                return End::Budget;
+            }
             self.settle(number);
             let before = self.warps[number].stats.steps;
             let host = Host {
@@ -73,28 +76,28 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
         }
     }
 
-    /// Issues what host code has for a warp, of `left` instructions. Returns what comes behind: 0 instructions if none is
-    /// left.
-    fn interpreters_share(&mut self, number: usize, left: &mut u64) -> Share {
-        if *left < LEAST {
-            return Share::Instructions(*left);
-        }
-        if self.host_pause == 0 {
-            let before = self.warps[number].stats.steps;
-            let Some(end) = self.lend(number, *left) else { return Share::Instructions(*left) };
-            let is_done = matches!(end, HostEnd::Barrier { .. }) && self.issue_barrier(number);
-            let issued = self.warps[number].stats.steps - before;
-            self.issued += issued;
-            *left -= issued;
-            self.host_pause = match end {
-                HostEnd::Pause(pause) => pause.max(1),
-                HostEnd::Barrier { id, warps, next } if is_done => {
-                    return Share::Barrier { id, warps, next };
-                }
-                HostEnd::Barrier { .. } => 1,
-            };
-        }
-        Share::Instructions((*left).min(self.host_pause))
+    /// Whether host code wants to be asked for that many instructions.
+    pub(super) fn asks_host_code(&self, budget: u64) -> bool {
+        self.host_pause == 0 && budget >= LEAST && self.host_code.is_some()
+    }
+
+    /// Issues what host code has for a warp, of `budget` instructions. Returns the barrier at which the warp is then, if it
+    /// is at one. Otherwise the interpreter goes on.
+    pub(super) fn visit(&mut self, number: usize, budget: u64) -> Option<Barrier> {
+        let before = self.warps[number].stats.steps;
+        let end = self.lend(number, budget)?;
+        let barrier = match end {
+            HostEnd::Barrier { id, warps, next } => {
+                self.issue_barrier(number).then_some(Barrier { id, warps, next })
+            }
+            HostEnd::Pause(_) => None,
+        };
+        self.issued += self.warps[number].stats.steps - before;
+        self.host_pause = match end {
+            HostEnd::Pause(pause) => pause.max(1),
+            HostEnd::Barrier { .. } => u64::from(barrier.is_none()),
+        };
+        barrier
     }
 
     /// Issues the `bar` at which all active lanes of a warp are. Returns false if it traps, which is the interpreter's.
