@@ -124,8 +124,9 @@ pub(crate) enum FarCall {
     Kept { register: Gpr, word: u32 },
 }
 
-/// Virtual registers, each with the register that the calling convention requires.
-pub(crate) type Fixed = SmallVec<[(Reg, Gpr); 4]>;
+/// Virtual registers, each with the register that the calling convention requires. Calls have two of these lists, so
+/// more room in place would make all instructions larger.
+pub(crate) type Fixed = SmallVec<[(Reg, Gpr); 1]>;
 
 /// An instruction of VCode.
 #[derive(Clone, Debug, PartialEq, Eq)]
