@@ -152,11 +152,14 @@ fn argument_registers(signature: &Signature, arch: ArchId) -> impl Iterator<Item
 
 /// Places for `count` words, in registers and then on the stack from word `stack` on, and the end of the
 /// stack words.
-fn places(count: u32, registers: impl Iterator<Item = Gpr>, stack: u32) -> (Vec<WordPlace>, u32) {
-    let registers: Vec<Gpr> = registers.collect();
+fn places(
+    count: u32,
+    mut registers: impl Iterator<Item = Gpr>,
+    stack: u32,
+) -> (Vec<WordPlace>, u32) {
     let mut end = stack;
-    let places = (0..count as usize).map(|index| match registers.get(index) {
-        Some(&register) => WordPlace::Register(register),
+    let places = (0..count).map(|_| match registers.next() {
+        Some(register) => WordPlace::Register(register),
         None => {
             end += 1;
             WordPlace::Stack(end - 1)

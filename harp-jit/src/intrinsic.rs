@@ -372,9 +372,18 @@ impl Intrinsic {
     /// The intrinsic that `inst` calls. None if `inst` is not a call, calls something else, or calls
     /// the name with other parameters and results than [`signature`](Intrinsic::signature) gives for some
     /// integer as the word.
+    #[inline]
     pub(crate) fn of_call(func: &Function, inst: Inst) -> Option<Intrinsic> {
-        let InstructionData::Call { func_ref, .. } = func.dfg.insts[inst] else { return None };
-        let callee = &func.dfg.ext_funcs[func_ref];
+        match func.dfg.insts[inst] {
+            InstructionData::Call { func_ref, .. } => Intrinsic::of_callee(func, func_ref),
+            _ => None,
+        }
+    }
+
+    /// The intrinsic that this function is. Apart from [`of_call`](Intrinsic::of_call), which is asked about all
+    /// instructions, so that the others cost little.
+    fn of_callee(func: &Function, callee: FuncRef) -> Option<Intrinsic> {
+        let callee = &func.dfg.ext_funcs[callee];
         let ExternalName::TestCase(name) = &callee.name else { return None };
         let row = Row::of_name(name.raw())?;
         let given = &func.dfg.signatures[callee.signature];

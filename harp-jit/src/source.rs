@@ -46,8 +46,9 @@ impl fmt::Display for SourcePlace {
 #[derive(Clone, Debug, Default)]
 pub struct SourceMap {
     places: Vec<(SourcePlace, Option<Arc<str>>)>,
-    /// The numbers, found by what they stand for.
-    numbers: HashTable<u32>,
+    /// The numbers, found by what they stand for, with its hash: it is long to compute, and needed again when the table
+    /// grows.
+    numbers: HashTable<(u64, u32)>,
     hasher: DefaultHashBuilder,
 }
 
@@ -73,15 +74,14 @@ impl SourceMap {
     fn number(&mut self, entry: (SourcePlace, Option<Arc<str>>)) -> SourceLoc {
         let SourceMap { places, numbers, hasher } = self;
         let hash = hasher.hash_one(&entry);
-        let known = numbers.find(hash, |&number| places[number as usize] == entry);
-        if let Some(&number) = known {
+        let known = numbers.find(hash, |&(_, number)| places[number as usize] == entry);
+        if let Some(&(_, number)) = known {
             return SourceLoc::new(number);
         }
         let next = u32::try_from(places.len()).map_or(SourceLoc::default(), SourceLoc::new);
         if !next.is_default() {
             places.push(entry);
-            let hash_of = |&number: &u32| hasher.hash_one(&places[number as usize]);
-            numbers.insert_unique(hash, next.bits(), hash_of);
+            numbers.insert_unique(hash, (hash, next.bits()), |&(hash, _)| hash);
         }
         next
     }

@@ -33,8 +33,17 @@ pub(crate) struct PlainNames;
 
 impl Symbols for PlainNames {
     fn name(&self, func: &Function, name: &ExternalName) -> String {
-        let text = name.display(Some(&func.params)).to_string();
-        text.strip_prefix('%').map_or(text.clone(), str::to_owned)
+        // What is printed below, without the printing: most names are these, and are asked for at each call.
+        if let ExternalName::TestCase(name) = name
+            && let Ok(name) = str::from_utf8(name.raw())
+        {
+            return name.to_owned();
+        }
+        let mut text = name.display(Some(&func.params)).to_string();
+        if text.starts_with('%') {
+            text.remove(0);
+        }
+        text
     }
 
     fn unchecked_stack(&self, _: &str) -> Option<u64> {

@@ -1,6 +1,10 @@
 //! Constants of any size, built from immediates of few bits.
 
 use harp_isa::{Gpr, Layout, Op, Opcode, WordSize};
+use smallvec::{SmallVec, smallvec};
+
+/// The instructions that make a constant: mostly one or two.
+pub(super) type Ops = SmallVec<[Op; 2]>;
 
 /// Instructions that load `value`, sign-extended from the word, into `dst`, which they do not read before
 /// they have written it.
@@ -8,14 +12,14 @@ use harp_isa::{Gpr, Layout, Op, Opcode, WordSize};
 /// They are one `ldi` if it suffices, or `ldi` and `shli` for a short number followed by zero bits. Otherwise
 /// the number is built from the top, piece by piece, with `shli` and `ori` of an immediate that is not
 /// negative.
-pub(super) fn sequence(dst: Gpr, value: i64, layout: Layout, word: WordSize) -> Vec<Op> {
+pub(super) fn sequence(dst: Gpr, value: i64, layout: Layout, word: WordSize) -> Ops {
     let ldi = |imm| Op::Ldi { dst, imm };
     if layout.fits(Opcode::Ldi, value) {
-        return vec![ldi(value)];
+        return smallvec![ldi(value)];
     }
     let zeros = value.trailing_zeros();
     if layout.fits(Opcode::Ldi, value >> zeros) {
-        return vec![ldi(value >> zeros), shift_left(dst, zeros)];
+        return smallvec![ldi(value >> zeros), shift_left(dst, zeros)];
     }
     // `ori` must not have a negative immediate: use one bit less than its field.
     let piece = u32::from(layout.immediate_bits(Opcode::Ori)) - 1;
@@ -26,7 +30,7 @@ pub(super) fn sequence(dst: Gpr, value: i64, layout: Layout, word: WordSize) -> 
         pieces.push(rest & ((1 << piece) - 1));
         rest >>= piece;
     }
-    let mut ops = vec![ldi(rest)];
+    let mut ops: Ops = smallvec![ldi(rest)];
     let mut pending = 0;
     for imm in pieces.into_iter().rev() {
         pending += piece;

@@ -218,6 +218,9 @@ impl Rewrite {
         let new_id = |old: &mut BlockId| *old = ids[old.index()];
         let insts = std::mem::take(&mut vcode.insts);
         let srclocs = std::mem::take(&mut vcode.srclocs);
+        // Mostly the code grows a little.
+        vcode.insts.reserve(insts.len() + insts.len() / 4);
+        vcode.srclocs.reserve(insts.len() + insts.len() / 4);
         let mut old = insts.into_iter().zip(srclocs);
         for (index, mut block) in std::mem::take(&mut vcode.blocks).into_iter().enumerate() {
             let unchanged: Vec<Placed> = old.by_ref().take(block.insts.len()).collect();

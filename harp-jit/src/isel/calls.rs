@@ -51,10 +51,14 @@ pub(super) fn frame_needs(func: &Function, arch: ArchId) -> (FrameNeeds, SlotLay
         slot_bytes: slots.bytes,
         ..FrameNeeds::default()
     };
+    let reaches = reaches_everything(arch);
     for inst in func.layout.blocks().flat_map(|block| func.layout.block_insts(block)) {
+        if !func.dfg.insts[inst].opcode().is_call() {
+            continue;
+        }
         let Some(signature) = func.dfg.call_signature(inst) else { continue };
         let layout = CallLayout::new(&func.dfg.signatures[signature], arch);
-        needs.keeps_register |= needs_kept_register(func, inst, &layout, arch);
+        needs.keeps_register |= !reaches && needs_kept_register(func, inst, &layout, arch);
         if func.dfg.insts[inst].opcode().is_return() {
             let growth = layout.stack_arguments().saturating_sub(own.stack_arguments());
             needs.tail_growth_words = needs.tail_growth_words.max(growth);
@@ -71,7 +75,6 @@ pub(super) fn frame_needs(func: &Function, arch: ArchId) -> (FrameNeeds, SlotLay
 /// change carry arguments.
 fn needs_kept_register(func: &Function, inst: Inst, layout: &CallLayout, arch: ArchId) -> bool {
     matches!(func.dfg.insts[inst], InstructionData::Call { .. })
-        && !reaches_everything(arch)
         && layout.address_register(arch).is_none()
 }
 
@@ -359,6 +362,9 @@ impl Lower<'_> {
     /// Refuses alignments beyond a limit, and slots of dynamic size.
     pub(super) fn check_slots(&self) -> Result<(), Unsupported> {
         let func = self.func;
+        if func.sized_stack_slots.is_empty() {
+            return Ok(());
+        }
         for block in func.layout.blocks() {
             for inst in func.layout.block_insts(block) {
                 let InstructionData::StackAddr { stack_slot, .. } = func.dfg.insts[inst] else {

@@ -48,6 +48,8 @@ impl BlockOrder {
         let mut direct = Vec::with_capacity(func.dfg.num_blocks());
         // Edges that leave loops, by target.
         let mut leaving: SecondaryMap<Block, SmallVec<[(Inst, usize); 2]>> = SecondaryMap::new();
+        leaving.resize(func.dfg.num_blocks());
+        result.blocks.resize(func.dfg.num_blocks());
         for block in reverse_postorder(func, &loops) {
             for (branch, side) in std::mem::take(&mut leaving[block]) {
                 result.push_edge(branch, side);

@@ -4,9 +4,10 @@
 //! on every edge and tested again after it. If all edges pass truth values and some use needs a truth value,
 //! the parameter stays in the predicate file instead.
 
-use cranelift_codegen::entity::{EntitySet, SecondaryMap};
+use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::types::I8;
 use cranelift_codegen::ir::{BlockArg, Function, InstructionData, Opcode, Value, ValueDef};
+use hashbrown::HashMap;
 
 use crate::intrinsic::Intrinsic;
 
@@ -100,14 +101,14 @@ fn asked_for(
             _ => {}
         }
     }
-    let mut sources: SecondaryMap<Value, Vec<Value>> = SecondaryMap::new();
-    for &(arg, param) in passed {
-        sources[param].push(arg);
+    let mut sources: HashMap<Value, Vec<Value>> = HashMap::new();
+    for &(arg, param) in passed.iter().filter(|(_, param)| candidates.contains(*param)) {
+        sources.entry(param).or_default().push(arg);
     }
     while let Some(value) = todo.pop() {
         let value = func.dfg.resolve_aliases(value);
         if candidates.contains(value) && asked.insert(value) {
-            todo.extend(&sources[value]);
+            todo.extend(sources.get(&value).into_iter().flatten());
         }
     }
     asked

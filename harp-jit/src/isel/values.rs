@@ -1,24 +1,29 @@
 //! Registers of values: requested at uses, before the code of the definition is made.
 
-use cranelift_codegen::ir::{InstructionData, Opcode, Value, ValueDef};
+use cranelift_codegen::ir::{Inst, InstructionData, Opcode, Value, ValueDef};
 use harp_isa::RegClass;
 
 use super::{Lower, rules};
 use crate::intrinsic::Intrinsic;
 use crate::vcode::{MInst, MOperand, Reg};
 
+/// A value without a register of its own: each use makes it anew.
+enum Remade {
+    Constant(i64),
+    Undef,
+}
+
 impl Lower<'_> {
     /// The register that holds a value here.
     pub(super) fn value_gpr(&mut self, value: Value) -> Reg {
         let value = self.func.dfg.resolve_aliases(value);
-        if let Some(bits) = self.constant(value) {
-            return self.emit_const(bits);
-        }
-        if self.is_undef(value) {
-            return self.undef(RegClass::Gpr);
-        }
         if let Some(reg) = self.gprs[value] {
             return reg;
+        }
+        match self.remade(value) {
+            Some(Remade::Constant(bits)) => return self.emit_const(bits),
+            Some(Remade::Undef) => return self.undef(RegClass::Gpr),
+            None => {}
         }
         let reg = self.vcode.new_reg(RegClass::Gpr);
         self.gprs[value] = Some(reg);
@@ -28,24 +33,29 @@ impl Lower<'_> {
     /// The predicate that says whether a value is not zero.
     pub(super) fn value_pred(&mut self, value: Value) -> Reg {
         let value = self.func.dfg.resolve_aliases(value);
-        if self.constant(value).is_some() {
-            let gpr = self.value_gpr(value);
-            return self.test_nonzero(gpr);
-        }
-        if self.is_undef(value) {
-            return self.undef(RegClass::Pred);
-        }
         if let Some(reg) = self.preds[value] {
             return reg;
+        }
+        match self.remade(value) {
+            Some(Remade::Constant(bits)) => {
+                let gpr = self.emit_const(bits);
+                return self.test_nonzero(gpr);
+            }
+            Some(Remade::Undef) => return self.undef(RegClass::Pred),
+            None => {}
         }
         let reg = self.vcode.new_reg(RegClass::Pred);
         self.preds[value] = Some(reg);
         reg
     }
 
-    fn is_undef(&self, value: Value) -> bool {
-        let ValueDef::Result(inst, _) = self.func.dfg.value_def(value) else { return false };
-        Intrinsic::of_call(self.func, inst) == Some(Intrinsic::Undef)
+    /// How each use makes a value, which is no alias. None if it has a register.
+    fn remade(&self, value: Value) -> Option<Remade> {
+        let ValueDef::Result(inst, _) = self.func.dfg.value_def(value) else { return None };
+        if Intrinsic::of_call(self.func, inst) == Some(Intrinsic::Undef) {
+            return Some(Remade::Undef);
+        }
+        self.constant_of(inst, value).map(Remade::Constant)
     }
 
     /// Makes a register for each use, so that no register is occupied between uses.
@@ -100,6 +110,11 @@ impl Lower<'_> {
     pub(super) fn constant(&self, value: Value) -> Option<i64> {
         let value = self.func.dfg.resolve_aliases(value);
         let ValueDef::Result(inst, _) = self.func.dfg.value_def(value) else { return None };
+        self.constant_of(inst, value)
+    }
+
+    /// The constant that `inst` defines as `value`.
+    fn constant_of(&self, inst: Inst, value: Value) -> Option<i64> {
         Some(match self.func.dfg.insts[inst] {
             InstructionData::UnaryImm { opcode: Opcode::Iconst, imm } => {
                 let unused = 64 - self.func.dfg.value_type(value).bits();

@@ -16,7 +16,10 @@
 //! region, unless the function gives every access a region. If it gives some a region, that is dropped: an
 //! access without one may alias all others.
 
-use cranelift_codegen::ir::{AliasRegion, AliasRegionData, Function, Inst, MemFlagsData};
+use cranelift_codegen::entity::SecondaryMap;
+use cranelift_codegen::ir::{
+    AliasRegion, AliasRegionData, Function, Inst, MemFlags, MemFlagsData,
+};
 
 /// More combinations of memory flags than Cranelift can represent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,10 +60,18 @@ fn set_region(
     accesses: &[Inst],
     region: Option<AliasRegion>,
 ) -> Result<(), TooManyKinds> {
+    // Many accesses have the same flags.
+    let mut known: SecondaryMap<MemFlags, Option<MemFlags>> = SecondaryMap::new();
     for &inst in accesses {
-        let Some(flags) = func.dfg.insts[inst].memflags() else { continue };
-        let data: MemFlagsData = func.dfg.mem_flags[flags].with_alias_region(region);
-        let flags = func.dfg.mem_flags.insert(data).map_err(|_| TooManyKinds)?;
+        let Some(given) = func.dfg.insts[inst].memflags() else { continue };
+        let flags = match known[given] {
+            Some(flags) => flags,
+            None => {
+                let data: MemFlagsData = func.dfg.mem_flags[given].with_alias_region(region);
+                let flags = func.dfg.mem_flags.insert(data).map_err(|_| TooManyKinds)?;
+                *known[given].insert(flags)
+            }
+        };
         func.dfg.insts[inst].memflags_mut().into_iter().for_each(|given| *given = flags);
     }
     Ok(())

@@ -70,8 +70,9 @@ pub(super) fn assemble(
     emitted: Emitted,
     stats: CompileStats,
 ) -> CompiledFunction {
-    let locs = emitted.body.source_locs();
-    let locs: Vec<_> = locs.collect();
+    let mut locs: Vec<_> = emitted.body.source_locs().collect();
+    // Neighbours are mostly from one place.
+    locs.dedup();
     let sources = locs.iter().filter_map(|&loc| Some((loc, unit.sources.place(loc)?.clone())));
     let sources = sources.collect();
     let messages = locs.iter().filter_map(|&loc| Some((loc, unit.sources.message(loc)?.clone())));
