@@ -28,6 +28,30 @@ const fn index_of(extension: bool) -> [Option<Opcode>; NUMBERS] {
 static BASE: [Option<Opcode>; NUMBERS] = index_of(false);
 static EXTENSION: [Option<Opcode>; NUMBERS] = index_of(true);
 
+/// For each opcode with an immediate, the number of its other operands.
+static REGISTERS: [Option<u8>; Opcode::ALL.len()] = {
+    let mut table = [None; Opcode::ALL.len()];
+    let mut i = 0;
+    while i < Opcode::ALL.len() {
+        let operands = Opcode::ALL[i].operands();
+        let (mut registers, mut at) = (0, 0);
+        while at < operands.len() {
+            registers += !operands[at].kind.is_immediate() as u8;
+            at += 1;
+        }
+        if (registers as usize) < operands.len() {
+            table[Opcode::ALL[i] as usize] = Some(registers);
+        }
+        i += 1;
+    }
+    table
+};
+
+/// The number of registers that an instruction with an immediate has; none of one without.
+pub(super) fn registers_beside_immediate(opcode: Opcode) -> Option<u8> {
+    REGISTERS[opcode as usize]
+}
+
 /// The instruction of `arch` with that number.
 pub(super) fn lookup(space: Space, arch: ArchId) -> Result<Opcode, DecodeError> {
     let found = match space {

@@ -7,10 +7,11 @@ use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, Function, Opcode};
-use cranelift_codegen::loop_analysis::{Loop, LoopAnalysis};
+use cranelift_codegen::loop_analysis::Loop;
 
 mod calls;
 mod cause;
+mod graph;
 mod levels;
 mod limit;
 mod live;
@@ -27,6 +28,7 @@ mod uses;
 pub(crate) use calls::{Arguments, Callees, FunctionFacts, Known, Params, ResultFact};
 #[cfg(test)]
 pub(crate) use cause::Cause;
+pub(crate) use graph::Graph;
 pub(crate) use levels::{Level, LevelId, Levels, Node};
 pub(crate) use live::LiveRanges;
 pub(crate) use once::{Loads, deciding_loads};
@@ -35,25 +37,25 @@ pub(crate) use uniformity::Uniformity;
 
 /// The control flow of a function, without unreachable blocks.
 pub(crate) struct Flow {
-    cfg: ControlFlowGraph,
-    dominators: DominatorTree,
+    graph: Graph,
     post_dominators: PostDominators,
-    loops: LoopAnalysis,
     levels: Levels,
     /// Blocks with several predecessors from which no return is reachable.
     doomed_meetings: Vec<Block>,
 }
 
 impl Flow {
+    #[cfg(test)]
     pub(crate) fn compute(func: &Function) -> Flow {
-        let cfg = ControlFlowGraph::with_function(func);
-        let dominators = DominatorTree::with_function(func, &cfg);
-        let mut loops = LoopAnalysis::new();
-        loops.compute(func, &cfg, &dominators);
-        let post_dominators = PostDominators::compute(func, &cfg, &dominators);
-        let levels = Levels::compute(&cfg, &dominators, &loops, &post_dominators);
-        let mut flow =
-            Flow { cfg, dominators, post_dominators, loops, levels, doomed_meetings: Vec::new() };
+        Flow::of(func, Graph::compute(func))
+    }
+
+    /// The control flow of the function with this graph.
+    fn of(func: &Function, graph: Graph) -> Flow {
+        let Graph { cfg, dominators, loops } = &graph;
+        let post_dominators = PostDominators::compute(func, cfg, dominators);
+        let levels = Levels::compute(cfg, dominators, loops, &post_dominators);
+        let mut flow = Flow { graph, post_dominators, levels, doomed_meetings: Vec::new() };
         let doomed = flow.blocks().filter(|&block| !flow.post_dominators.reaches_return(block));
         let ways = |&block: &Block| {
             let forward = flow.predecessors(block).filter(|&pred| !flow.dominates(block, pred));
@@ -61,6 +63,11 @@ impl Flow {
         };
         flow.doomed_meetings = doomed.filter(ways).collect();
         flow
+    }
+
+    /// The graph of the blocks.
+    pub(crate) fn graph(&self) -> &Graph {
+        &self.graph
     }
 
     /// Blocks from which no return is reachable and that have several predecessors, not counting back edges.
@@ -100,30 +107,30 @@ impl Flow {
 
     /// The blocks in reverse post-order: dominators come first.
     pub(crate) fn blocks(&self) -> impl DoubleEndedIterator<Item = Block> + '_ {
-        self.dominators.cfg_postorder().iter().rev().copied()
+        self.graph.dominators.cfg_postorder().iter().rev().copied()
     }
 
     pub(crate) fn successors(&self, block: Block) -> impl Iterator<Item = Block> + '_ {
-        self.cfg.succ_iter(block)
+        self.graph.cfg.succ_iter(block)
     }
 
     pub(crate) fn predecessors(&self, block: Block) -> impl Iterator<Item = Block> + '_ {
-        let all = self.cfg.pred_iter(block).map(|pred| pred.block);
-        all.filter(|&pred| self.dominators.is_reachable(pred))
+        let all = self.graph.cfg.pred_iter(block).map(|pred| pred.block);
+        all.filter(|&pred| self.graph.dominators.is_reachable(pred))
     }
 
     /// The closest block that dominates `block`; none for the entry.
     pub(crate) fn immediate_dominator(&self, block: Block) -> Option<Block> {
-        self.dominators.idom(block)
+        self.graph.dominators.idom(block)
     }
 
     /// Whether `block` is in a loop.
     pub(crate) fn is_in_loop(&self, block: Block) -> bool {
-        self.loops.innermost_loop(block).is_some()
+        self.graph.loops.innermost_loop(block).is_some()
     }
 
     pub(crate) fn dominates(&self, above: Block, below: Block) -> bool {
-        self.dominators.block_dominates(above, below)
+        self.graph.dominators.block_dominates(above, below)
     }
 
     pub(crate) fn post_dominators(&self) -> &PostDominators {
@@ -132,8 +139,8 @@ impl Flow {
 
     /// Whether `block` lies outside of the innermost loop around `home`.
     pub(crate) fn leaves_loop(&self, home: Block, block: Block) -> bool {
-        let innermost = self.loops.innermost_loop(home);
-        innermost.is_some_and(|around| !self.loops.is_in_loop(block, around))
+        let innermost = self.graph.loops.innermost_loop(home);
+        innermost.is_some_and(|around| !self.graph.loops.is_in_loop(block, around))
     }
 
     /// The control flow level by level.
@@ -143,13 +150,13 @@ impl Flow {
 
     /// The loops around `block`, the innermost first.
     fn loops_around(&self, block: Block) -> impl Iterator<Item = Loop> + '_ {
-        let innermost = self.loops.innermost_loop(block);
-        std::iter::successors(innermost, |&inner| self.loops.loop_parent(inner))
+        let innermost = self.graph.loops.innermost_loop(block);
+        std::iter::successors(innermost, |&inner| self.graph.loops.loop_parent(inner))
     }
 
     /// Whether the natural loops are all cycles.
     fn is_reducible(&self) -> bool {
-        is_reducible(&self.cfg, &self.dominators)
+        is_reducible(&self.graph.cfg, &self.graph.dominators)
     }
 
     /// The region of a branch: the blocks that its lanes can run before they reconverge at `end`, in no

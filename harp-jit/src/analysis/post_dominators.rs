@@ -41,9 +41,11 @@ impl PostDominators {
         dominators: &DominatorTree,
     ) -> PostDominators {
         let blocks = dominators.cfg_postorder();
-        let mut graph: DiGraph<Option<Block>, ()> = DiGraph::new();
+        let mut graph: DiGraph<Option<Block>, ()> =
+            DiGraph::with_capacity(blocks.len() + 1, 2 * blocks.len());
         let exit = graph.add_node(None);
         let mut nodes = SecondaryMap::with_default(exit);
+        nodes.resize(func.dfg.num_blocks());
         for &block in blocks {
             nodes[block] = graph.add_node(Some(block));
         }
@@ -58,7 +60,7 @@ impl PostDominators {
             }
         }
         let tree = simple_fast(&graph, exit);
-        let mut after = SecondaryMap::new();
+        let mut after = SecondaryMap::with_capacity(func.dfg.num_blocks());
         let (mut todo, mut before): (Vec<Block>, SecondaryMap<Block, Vec<Block>>) =
             Default::default();
         for &block in blocks {
@@ -67,12 +69,12 @@ impl PostDominators {
                 graph[node].map_or(&mut todo, |next| &mut before[next]).push(block);
             }
         }
-        let mut order = Vec::new();
+        let mut order = Vec::with_capacity(blocks.len());
         while let Some(block) = todo.pop() {
             order.push(block);
             todo.extend(&before[block]);
         }
-        let mut spans = SecondaryMap::new();
+        let mut spans = SecondaryMap::with_capacity(func.dfg.num_blocks());
         for (number, &block) in order.iter().enumerate().rev() {
             let inside = before[block].iter().map(|&block: &Block| {
                 let (_, last): (usize, usize) = spans[block];

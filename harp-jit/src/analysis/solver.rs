@@ -140,7 +140,7 @@ impl<'a> Solver<'a> {
                     let user = self.uses.of(value)[index];
                     let Some(home) = func.layout.inst_block(user) else { continue };
                     // The arguments of an edge are used in its target.
-                    let outside = !self.flow.loops.is_in_loop(home, around)
+                    let outside = !self.flow.graph.loops.is_in_loop(home, around)
                         || func.dfg.insts[user].opcode().is_branch();
                     if outside && self.seen.contains(home) {
                         self.visit(user, home);
@@ -297,7 +297,7 @@ impl<'a> Solver<'a> {
             ValueDef::Union(..) => None,
         };
         let Some(home) = home else { return Limit::divergent(Cause::Operation) };
-        let outside = |&around: &Loop| !self.flow.loops.is_in_loop(block, around);
+        let outside = |&around: &Loop| !self.flow.graph.loops.is_in_loop(block, around);
         let loops = self.flow.loops_around(home).take_while(outside);
         loops.fold(limit, |limit, around| match self.left[around] {
             (width, Some(branch)) => {

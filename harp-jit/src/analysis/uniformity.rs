@@ -21,12 +21,12 @@ use std::fmt::Write as _;
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, Value};
 
-use super::Flow;
 use super::calls::{DirectCall, Known, Linkages};
 use super::cause::Cause;
 use super::limit::Limit;
 use super::once::Loads;
 use super::solver::Solver;
+use super::{Flow, Graph};
 use crate::intrinsic::Intrinsic;
 use crate::width::Width;
 
@@ -46,7 +46,12 @@ pub(crate) struct Uniformity {
 impl Uniformity {
     /// Analyses `func`; `known` is what is known about it.
     pub(crate) fn compute(func: &Function, known: Known<'_>) -> Uniformity {
-        let flow = Flow::compute(func);
+        Uniformity::of(func, Graph::compute(func), known)
+    }
+
+    /// The same, where the graph of the function's blocks is known.
+    pub(crate) fn of(func: &Function, graph: Graph, known: Known<'_>) -> Uniformity {
+        let flow = Flow::of(func, graph);
         let solver = Solver::solve(func, &flow, known, Loads::Each);
         let calls = divergent_calls(func, &flow, &solver);
         let linkages = linkages(func, &flow, &solver);
@@ -67,6 +72,11 @@ impl Uniformity {
     /// The control flow of the function.
     pub(crate) fn flow(&self) -> &Flow {
         &self.flow
+    }
+
+    /// The graph of the function's blocks, which outlives what is said of its values.
+    pub(crate) fn into_graph(self) -> Graph {
+        self.flow.graph
     }
 
     /// The width of `value` where it is defined.

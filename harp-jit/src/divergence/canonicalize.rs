@@ -23,7 +23,7 @@ use petgraph::graph::{DiGraph, NodeIndex};
 
 use super::TooMany;
 use super::edges::{Edge, edges_to, hand_on};
-use crate::analysis::is_reducible;
+use crate::analysis::{Graph, is_reducible};
 use crate::intrinsic::Intrinsic;
 use crate::plan::Steering;
 
@@ -31,12 +31,12 @@ use crate::plan::Steering;
 /// entries, so there are as many as edges times entries.
 const MAX_DISPATCHED: usize = 100_000;
 
-/// See the [module](self). Conditions that steer lanes are added to `steering`.
+/// See the [module](self). Conditions that steer lanes are added to `steering`. Returns the graph of the result.
 ///
 /// # Errors
 ///
 /// If edges would pass more than [`MAX_DISPATCHED`] arguments to the dispatch blocks.
-pub(crate) fn canonicalize(func: &mut Function, steering: &mut Steering) -> Result<(), TooMany> {
+pub(crate) fn canonicalize(func: &mut Function, steering: &mut Steering) -> Result<Graph, TooMany> {
     let mut cfg = ControlFlowGraph::with_function(func);
     let mut dominators = DominatorTree::with_function(func, &cfg);
     if !is_reducible(&cfg, &dominators) {
@@ -50,8 +50,10 @@ pub(crate) fn canonicalize(func: &mut Function, steering: &mut Steering) -> Resu
         cfg.compute(func);
         dominators.compute(func, &cfg);
     }
-    one_latch_each(func, &cfg, &dominators);
-    Ok(())
+    if one_latch_each(func, &cfg, &dominators) {
+        return Ok(Graph::compute(func));
+    }
+    Ok(Graph::with_dominators(func, cfg, dominators))
 }
 
 /// The strongly connected components of the graph of these blocks that contain a cycle.
@@ -195,9 +197,14 @@ pub(super) fn undef(at: &mut FuncCursor<'_>, ty: Type) -> Value {
     at.func.dfg.first_result(call)
 }
 
-/// Gives each loop header with several back edges a latch that all of these go through.
-fn one_latch_each(func: &mut Function, cfg: &ControlFlowGraph, dominators: &DominatorTree) {
+/// Gives each loop header with several back edges a latch that all of these go through. Returns whether there was one.
+fn one_latch_each(func: &mut Function, cfg: &ControlFlowGraph, dominators: &DominatorTree) -> bool {
+    let mut changed = false;
     for &header in dominators.cfg_postorder() {
+        // Several latches have several branches.
+        if cfg.pred_iter(header).nth(1).is_none() {
+            continue;
+        }
         let back = |edge: &Edge| dominators.block_dominates(header, edge.from);
         let back: Vec<Edge> = edges_to(func, cfg, header).into_iter().filter(back).collect();
         let mut latches = back.iter().map(|edge| edge.inst);
@@ -205,10 +212,12 @@ fn one_latch_each(func: &mut Function, cfg: &ControlFlowGraph, dominators: &Domi
         if latches.all(|inst| Some(inst) == first) {
             continue;
         }
+        changed = true;
         let latch = hand_on(func, header);
         for edge in back {
             let args = edge.arguments(func);
             edge.redirect(func, latch, &args);
         }
     }
+    changed
 }

@@ -26,7 +26,7 @@ use cranelift_codegen::entity::EntityRef;
 use cranelift_codegen::ir::{Function, Inst};
 use hashbrown::{HashMap, HashSet};
 
-use crate::analysis::{Known, Loads, Uniformity};
+use crate::analysis::{Graph, Known, Loads, Uniformity};
 use crate::error::CompileError;
 use crate::intrinsic::Intrinsic;
 use crate::plan::{Origin, Own, Plan, Steering};
@@ -144,18 +144,19 @@ pub(crate) fn prepare(
     clock.begin(Stage::Divergence);
     let mut steering = Steering::new();
     let insts = func.dfg.num_insts();
-    canonicalize(&mut func, &mut steering)?;
+    let mut graph = canonicalize(&mut func, &mut steering)?;
     loop {
         clock.begin(Stage::Analysis);
-        let facts = Uniformity::compute(&func, known);
+        let facts = Uniformity::of(&func, graph, known);
         if loads == Loads::Once && loads::load_once(&mut func, &facts, known) {
+            graph = Graph::compute(&func);
             continue;
         }
         let regions = Regions::find(&func, &facts);
         clock.begin(Stage::Divergence);
         let joined = waiting_loops::join(&mut func, &facts, &regions, known.callees, &mut steering);
         if joined || calls::make_convergent(&mut func, &facts, &regions, &mut steering) {
-            canonicalize(&mut func, &mut steering)?;
+            graph = canonicalize(&mut func, &mut steering)?;
             continue;
         }
         let own = calls_since(&func, insts);
@@ -173,7 +174,7 @@ fn calls_since(func: &Function, insts: usize) -> Own {
 
 impl Prepared {
     /// Rewrites the function as decided, and plans how its branches are executed. Branches keep their ids
-    /// from `branches`.
+    /// from `branches`. Also returns the graph of the new function.
     ///
     /// # Errors
     ///
@@ -182,9 +183,10 @@ impl Prepared {
         self,
         decisions: &Decisions,
         branches: &Branches,
-    ) -> Result<(Function, Plan), TooMany> {
-        let (func, mut plan) = if self.regions.is_empty() {
-            (self.func, Plan { steering: self.steering, own: self.own, ..Plan::default() })
+    ) -> Result<(Function, Graph, Plan), TooMany> {
+        let (func, graph, mut plan) = if self.regions.is_empty() {
+            let plan = Plan { steering: self.steering, own: self.own, ..Plan::default() };
+            (self.func, self.facts.into_graph(), plan)
         } else {
             structurize(&self, decisions)?
         };
@@ -199,6 +201,6 @@ impl Prepared {
                 plan.sites.insert(inst, BranchSite { id, inverted: false, exact });
             }
         }
-        Ok((func, plan))
+        Ok((func, graph, plan))
     }
 }

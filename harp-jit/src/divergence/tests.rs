@@ -55,7 +55,7 @@ fn managed(func: &Function, loads: Loads, change: impl FnOnce(&mut Prepared)) ->
     prepared.facts.flow().check_meetings(&prepared.func);
     change(&mut prepared);
     verify(&prepared.func);
-    let (func, plan) = prepared.manage(&Decisions::default(), &Branches::default()).unwrap();
+    let (func, _, plan) = prepared.manage(&Decisions::default(), &Branches::default()).unwrap();
     verify(&func);
     check(&func, &plan).unwrap_or_else(|error| panic!("{error}\n{}{plan}", func.display()));
     (func, plan)

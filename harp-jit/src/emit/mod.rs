@@ -400,9 +400,9 @@ impl Emitter<'_> {
             Some(Location::Pred(reg)) => Operand::Pred(reg),
             _ => unreachable!("instructions ask for registers, one an operand"),
         };
-        let mut operands: SmallVec<[Operand; 4]> = operands
-            .iter()
-            .map(|operand| match operand {
+        let mut placed: SmallVec<[Operand; 4]> = SmallVec::new();
+        for operand in operands {
+            placed.push(match operand {
                 MOperand::StackSlots => Operand::Gpr(self.roles.stack_pointer()),
                 MOperand::Def(_) | MOperand::Use(_) => register(),
                 MOperand::Mod { .. } => {
@@ -412,14 +412,14 @@ impl Emitter<'_> {
                     new
                 }
                 MOperand::Imm(imm) => Operand::Imm(*imm),
-            })
-            .collect();
-        if in_slots && let [.., base, Operand::Imm(offset)] = operands.as_mut_slice() {
+            });
+        }
+        if in_slots && let [.., base, Operand::Imm(offset)] = placed.as_mut_slice() {
             let place = self.frame.stack_slot_offset(*offset);
             let (register, rest) = self.stack_address(opcode, place);
             (*base, *offset) = (Operand::Gpr(register), rest);
         }
-        let op = Op::from_operands(opcode, &operands)
+        let op = Op::from_operands(opcode, &placed)
             .expect("instruction selection fills operands to the table's description");
         if self.code.is_recording() {
             let selected = self.selected(&self.vcode.insts[index]);

@@ -173,6 +173,12 @@ impl Forms {
         }
     }
 
+    /// The size of the largest item.
+    fn largest(self) -> usize {
+        let far = FarCall::Kept { register: Gpr::new(0), word: 0 };
+        self.size(&Item::Call { symbol: Symbol::default(), far }, false)
+    }
+
     /// The size of two instructions and a word.
     fn literal_size(self) -> usize {
         let word = usize::from(self.arch.word().bytes());
@@ -183,7 +189,7 @@ impl Forms {
         let near = reaches_everything(self.arch);
         let reach = *self.layout.immediate_range(Opcode::Jmpi).end();
         let reach = usize::try_from(reach).unwrap_or(usize::MAX);
-        function.body.with_islands(|item| self.size(item, near), reach)
+        function.body.with_islands(|item| self.size(item, near), self.largest(), reach)
     }
 
     /// The code of a function with the islands of `body`. If it refers to nothing, it is the same next to any others.

@@ -5,6 +5,7 @@ use harp_isa::ArchId;
 
 use super::{NotPredicable, Region, convert};
 use crate::abi::EntryKind;
+use crate::analysis::Graph;
 use crate::isel;
 use crate::options::Execution;
 use crate::plan::Plan;
@@ -28,7 +29,8 @@ fn selected(body: &str) -> (VCode, Region) {
         execution: Execution::Simt,
         symbols: &PlainNames,
     };
-    let (vcode, _) = isel::select(&func, &Plan::default(), target).unwrap();
+    let graph = Graph::compute(&func);
+    let (vcode, _) = isel::select(&func, &graph, &Plan::default(), target).unwrap();
     vcode.validate().unwrap();
     let end = BlockId::new(vcode.blocks.len() - 1);
     (vcode, Region { head: BlockId::new(0), end })

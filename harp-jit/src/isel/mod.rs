@@ -15,9 +15,10 @@ use cranelift_codegen::ir::{
 };
 use harp_isa::{ArchId, Layout, WordSize};
 use hashbrown::HashMap;
-use smallvec::smallvec;
+use smallvec::{SmallVec, smallvec};
 
 use crate::abi::{EntryKind, word_int};
+use crate::analysis::Graph;
 use crate::error::Unsupported;
 use crate::intrinsic::Intrinsic;
 use crate::options::Execution;
@@ -58,21 +59,24 @@ impl BlockIds {
     }
 }
 
-/// Selects instructions for `func` over virtual registers, with `split` and `join` as in `plan`.
+/// Selects instructions for `func` over virtual registers, with `split` and `join` as in `plan`. `graph` is that of
+/// its blocks.
 ///
 /// # Errors
 ///
 /// If no rule covers an instruction.
 pub(crate) fn select(
     func: &Function,
+    graph: &Graph,
     plan: &Plan,
     target: Target<'_>,
 ) -> Result<(VCode, BlockIds), Unsupported> {
     let mut lower = Lower::new(func, target);
     lower.check_types()?;
     lower.check_slots()?;
-    let order = BlockOrder::new(func);
-    let mut blocks = vec![VBlock::default(); order.len()];
+    let order = BlockOrder::new(func, graph);
+    let mut blocks = Vec::new();
+    blocks.resize_with(order.len(), VBlock::default);
     for (id, lowered) in order.iter().rev() {
         let block = &mut blocks[id.index()];
         let start = lower.code.len();
@@ -423,8 +427,8 @@ impl<'a> Lower<'a> {
         }
     }
 
-    fn emit_op(&mut self, opcode: harp_isa::Opcode, operands: impl IntoIterator<Item = MOperand>) {
-        let operands = operands.into_iter().collect();
+    fn emit_op(&mut self, opcode: harp_isa::Opcode, operands: impl AsRef<[MOperand]>) {
+        let operands = SmallVec::from_slice(operands.as_ref());
         self.inst_code.push(MInst::Op { opcode, guard: None, operands });
     }
 

@@ -6,14 +6,13 @@
 
 use std::cmp::Reverse;
 
-use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::entity::{EntitySet, SecondaryMap};
-use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, BlockCall, Function, Inst};
 use cranelift_codegen::loop_analysis::LoopAnalysis;
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
+use crate::analysis::Graph;
 use crate::vcode::BlockId;
 
 /// What a VCode block was made from.
@@ -35,11 +34,8 @@ pub(super) struct BlockOrder {
 
 impl BlockOrder {
     /// Unreachable blocks are omitted.
-    pub(super) fn new(func: &Function) -> BlockOrder {
-        let cfg = ControlFlowGraph::with_function(func);
-        let domtree = DominatorTree::with_function(func, &cfg);
-        let mut loops = LoopAnalysis::new();
-        loops.compute(func, &cfg, &domtree);
+    pub(super) fn new(func: &Function, graph: &Graph) -> BlockOrder {
+        let Graph { cfg, loops, .. } = graph;
         let mut result = BlockOrder {
             order: Vec::with_capacity(func.dfg.num_blocks()),
             blocks: SecondaryMap::new(),
@@ -50,7 +46,7 @@ impl BlockOrder {
         let mut leaving: SecondaryMap<Block, SmallVec<[(Inst, usize); 2]>> = SecondaryMap::new();
         leaving.resize(func.dfg.num_blocks());
         result.blocks.resize(func.dfg.num_blocks());
-        for block in reverse_postorder(func, &loops) {
+        for block in reverse_postorder(func, loops) {
             for (branch, side) in std::mem::take(&mut leaving[block]) {
                 result.push_edge(branch, side);
             }

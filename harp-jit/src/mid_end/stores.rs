@@ -17,9 +17,7 @@
 //! access without one may alias all others.
 
 use cranelift_codegen::entity::SecondaryMap;
-use cranelift_codegen::ir::{
-    AliasRegion, AliasRegionData, Function, Inst, MemFlags, MemFlagsData,
-};
+use cranelift_codegen::ir::{AliasRegion, AliasRegionData, Function, Inst, MemFlags, MemFlagsData};
 
 /// More combinations of memory flags than Cranelift can represent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use hashbrown::HashMap;
+
 use crate::abi::EntryKind;
 use crate::convergence;
 use crate::emit::{self, Emitted, LaneStack};
@@ -71,10 +73,12 @@ pub(super) fn assemble(
     stats: CompileStats,
 ) -> CompiledFunction {
     let mut locs: Vec<_> = emitted.body.source_locs().collect();
-    // Neighbours are mostly from one place.
+    // Neighbours are mostly from one place, so there is little to sort.
     locs.dedup();
-    let sources = locs.iter().filter_map(|&loc| Some((loc, unit.sources.place(loc)?.clone())));
-    let sources = sources.collect();
+    locs.sort_unstable_by_key(|loc| loc.bits());
+    locs.dedup();
+    let mut sources = HashMap::with_capacity(locs.len());
+    sources.extend(locs.iter().filter_map(|&loc| Some((loc, unit.sources.place(loc)?.clone()))));
     let messages = locs.iter().filter_map(|&loc| Some((loc, unit.sources.message(loc)?.clone())));
     let messages = messages.collect();
     let record = unit.options.records().then(|| record(unit, setting, &vcode, &emitted));

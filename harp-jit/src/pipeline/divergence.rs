@@ -3,7 +3,7 @@
 
 use cranelift_codegen::ir::Function;
 
-use crate::analysis::{Known, Loads};
+use crate::analysis::{Graph, Known, Loads};
 use crate::divergence::decide::{self, DivergenceReport, Shares};
 use crate::divergence::{self, Decisions, Prepared, shared_headers};
 use crate::error::CompileError;
@@ -17,9 +17,10 @@ use crate::validate::{self, Difference};
 use crate::vcode::VCode;
 
 /// A function whose divergence is managed.
-#[derive(Debug)]
 pub(crate) struct Managed {
     pub(crate) func: Function,
+    /// The graph of its blocks.
+    pub(crate) graph: Graph,
     pub(crate) plan: Plan,
     pub(crate) branches: Branches,
     pub(crate) shares: Shares,
@@ -38,7 +39,7 @@ pub(crate) fn manage(
     let facts = facts(&prepared, &branches, unit)?;
     let decisions = decide(facts, unit)?;
     let shares = facts.shares(&decisions);
-    let (func, plan) =
+    let (func, graph, plan) =
         prepared.manage(&decisions, &branches).map_err(|error| error.explain(name))?;
     unit.verify(&func, "divergence management")?;
     if options.verify {
@@ -50,7 +51,7 @@ pub(crate) fn manage(
     if let Some(before) = before {
         same_values(&before, &func, &plan, arch.lanes(), unit)?;
     }
-    Ok(Managed { func, plan, branches, shares })
+    Ok(Managed { func, graph, plan, branches, shares })
 }
 
 /// Brings a legal function to canonical form, in which divergence is decided upon, and names its branches. A
@@ -144,12 +145,13 @@ fn facts<'a>(
 }
 
 fn decide(facts: decide::Facts<'_>, unit: Unit<'_>) -> Result<Decisions, CompileError> {
-    decide::decide(facts, unit.options.divergence, || unsplit(&facts.prepared.func, unit))
+    decide::decide(facts, unit.options.divergence, || unsplit(facts.prepared, unit))
 }
 
-/// Selects code for `func` without splits, for the cost model to look at.
-fn unsplit(func: &Function, unit: Unit<'_>) -> Result<(VCode, BlockIds), CompileError> {
-    isel::select(func, &Plan::default(), unit.target())
+/// Selects code for the function without splits, for the cost model to look at.
+fn unsplit(prepared: &Prepared, unit: Unit<'_>) -> Result<(VCode, BlockIds), CompileError> {
+    let Prepared { func, facts, .. } = prepared;
+    isel::select(func, facts.flow().graph(), &Plan::default(), unit.target())
         .map_err(|error| error.explain(func, unit.sources))
 }
 
@@ -188,6 +190,6 @@ pub(crate) fn explain(func: Function, unit: Unit<'_>) -> Result<DivergenceReport
     let (prepared, branches) = prepare(func, unit, &Clock::new())?;
     let facts = facts(&prepared, &branches, unit)?;
     let decisions = decide(facts, unit)?;
-    let code = unsplit(&prepared.func, unit)?;
+    let code = unsplit(&prepared, unit)?;
     Ok(decide::report(facts, &decisions, code, unit.sources))
 }

@@ -17,6 +17,7 @@ use cranelift_codegen::ir::Function;
 
 use crate::abi::EntryKind;
 use crate::accesses::MemoryAccess;
+use crate::analysis::Graph;
 use crate::builder::KernelSource;
 use crate::divergence::decide::{DivergenceReport, Shares};
 use crate::error::CompileError;
@@ -182,17 +183,17 @@ pub(crate) fn select(
 fn select_legal(func: Function, unit: Unit<'_>, clock: &Clock) -> Result<Selected, CompileError> {
     let Unit { name, options, .. } = unit;
     clock.begin(Stage::Divergence);
-    let Managed { func, plan, branches, shares } = match options.execution {
+    let Managed { func, graph, plan, branches, shares } = match options.execution {
         Execution::Simt => divergence::manage(func, unit, clock)?,
         Execution::SingleLane => {
             let (plan, branches, shares) = Default::default();
-            Managed { func, plan, branches, shares }
+            Managed { graph: Graph::compute(&func), func, plan, branches, shares }
         }
     };
     log::debug!("legal CLIF of `{name}`:\n{}\nplan:\n{plan}", func.display());
 
     clock.begin(Stage::Selection);
-    let (mut vcode, blocks) = isel::select(&func, &plan, unit.target())
+    let (mut vcode, blocks) = isel::select(&func, &graph, &plan, unit.target())
         .map_err(|error| error.explain(&func, unit.sources))?;
     log::debug!("VCode of `{name}`:\n{vcode}");
     let predicated = divergence::predicate(&mut vcode, &plan, &blocks, unit)?;

@@ -34,6 +34,7 @@ pub(super) struct Adapter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Plain,
+    Call,
     Branch,
     Ret,
 }
@@ -102,12 +103,13 @@ impl Adapter {
             };
             self.operands.extend(operand);
         });
-        if let MInst::Call { results, .. } = inst {
-            let mut clobbers = self.caller_saved;
-            results.iter().for_each(|&(_, reg)| clobbers.remove(gpr_preg(reg)));
-            self.clobbers.insert(self.kinds.len(), clobbers);
-        }
         let kind = match inst {
+            MInst::Call { results, .. } => {
+                let mut clobbers = self.caller_saved;
+                results.iter().for_each(|&(_, reg)| clobbers.remove(gpr_preg(reg)));
+                self.clobbers.insert(self.kinds.len(), clobbers);
+                Kind::Call
+            }
             MInst::Jump { .. } | MInst::CondBr { .. } => Kind::Branch,
             // A trap ends the function like a return, as the allocator sees it.
             MInst::Ret { .. } | MInst::TailCall { .. } | MInst::Trap { .. } => Kind::Ret,
@@ -201,7 +203,10 @@ impl regalloc2::Function for Adapter {
     }
 
     fn inst_clobbers(&self, inst: Inst) -> PRegSet {
-        self.clobbers.get(&inst.index()).copied().unwrap_or(PRegSet::empty())
+        match self.kind(inst) {
+            Kind::Call => self.clobbers[&inst.index()],
+            Kind::Plain | Kind::Branch | Kind::Ret => PRegSet::empty(),
+        }
     }
 
     fn num_vregs(&self) -> usize {

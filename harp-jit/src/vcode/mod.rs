@@ -95,7 +95,7 @@ pub(crate) enum FrameValue {
 }
 
 /// The name of a function or datum, by its index in [`VCode::symbols`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Symbol(u32);
 
 impl Symbol {

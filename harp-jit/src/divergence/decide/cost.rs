@@ -74,8 +74,9 @@ const LINEAR_GUARD: f64 = 5.0;
 impl<'a> Model<'a> {
     /// `vcode` is code for the function without splits; `blocks` maps its blocks.
     pub(super) fn new(facts: Facts<'a>, vcode: &VCode, blocks: &BlockIds) -> Model<'a> {
-        let mut lengths = SecondaryMap::new();
-        let mut jumps = SecondaryMap::new();
+        let count = facts.prepared.func.dfg.num_blocks();
+        let mut lengths = SecondaryMap::with_capacity(count);
+        let mut jumps = SecondaryMap::with_capacity(count);
         let layout = Layout::new(facts.arch);
         for block in facts.prepared.facts.flow().blocks() {
             let id = blocks.of(block);

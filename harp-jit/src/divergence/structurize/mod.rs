@@ -28,7 +28,7 @@ use hashbrown::{HashMap, HashSet};
 
 use super::regions::{RegionId, Regions};
 use super::{Decisions, Method, Prepared, TooMany};
-use crate::analysis::{LevelId, LiveRanges, Node, Uniformity};
+use crate::analysis::{Graph, LevelId, LiveRanges, Node, Uniformity};
 use crate::intrinsic::Intrinsic;
 use crate::plan::{Own, Plan, PredicatedRegion, Split, Steering};
 
@@ -41,7 +41,7 @@ mod values;
 use edges::Codes;
 use ssa::{Builder, MAX_KNOWN};
 
-/// The function with managed divergence, and how its branches are executed.
+/// The function with managed divergence, the graph of its blocks, and how its branches are executed.
 ///
 /// # Errors
 ///
@@ -49,10 +49,11 @@ use ssa::{Builder, MAX_KNOWN};
 pub(crate) fn structurize(
     prepared: &Prepared,
     decisions: &Decisions,
-) -> Result<(Function, Plan), TooMany> {
+) -> Result<(Function, Graph, Plan), TooMany> {
     let Prepared { func: old, facts, regions, steering, own } = prepared;
     let mut func = old.clone();
     func.layout = Layout::new();
+    let (values, blocks) = (func.dfg.num_values(), func.dfg.num_blocks());
     let mut writer = Writer {
         old,
         facts,
@@ -62,11 +63,11 @@ pub(crate) fn structurize(
         own,
         copied: EntitySet::new(),
         b: Builder::new(&mut func),
-        blocks: SecondaryMap::new(),
-        variables: SecondaryMap::new(),
-        escapes: SecondaryMap::new(),
+        blocks: SecondaryMap::with_capacity(blocks),
+        variables: SecondaryMap::with_capacity(values),
+        escapes: SecondaryMap::with_capacity(values),
         live: LiveRanges::new(old, facts.flow()),
-        fixed: SecondaryMap::new(),
+        fixed: SecondaryMap::with_capacity(values),
         read_at_once: EntitySet::new(),
         here: HashMap::new(),
         constants: HashMap::new(),
@@ -87,15 +88,15 @@ pub(crate) fn structurize(
     }
     plan.predicated =
         predicated.into_iter().map(|(head, end)| predicated_region(&func, head, end)).collect();
-    let func = without_constant_parameters(func);
+    let (func, graph) = without_constant_parameters(func);
     let steering = std::mem::take(&mut plan.steering);
     let steering = steering.iter().map(|value| func.dfg.resolve_aliases(value));
     plan.steering.extend(steering.filter(|&value| !copied.contains(value)));
-    Ok((func, plan))
+    Ok((func, graph, plan))
 }
 
-/// Removes block parameters for which all edges pass the same value.
-fn without_constant_parameters(func: Function) -> Function {
+/// Removes block parameters for which all edges pass the same value. Returns the graph, too, which stays the same.
+fn without_constant_parameters(func: Function) -> (Function, Graph) {
     let mut context = Context::for_function(func);
     context.compute_cfg();
     context.compute_domtree();
@@ -105,7 +106,9 @@ fn without_constant_parameters(func: Function) -> Function {
     let flags = settings::Flags::new(flags);
     context.remove_constant_phis(&flags).expect("the verifier is not asked");
     context.func.dfg.resolve_all_aliases();
-    context.func
+    let Context { func, cfg, domtree, .. } = context;
+    let graph = Graph::with_dominators(&func, cfg, domtree);
+    (func, graph)
 }
 
 /// The blocks between `head` and `end`, in topological order.
@@ -334,6 +337,10 @@ impl Writer<'_> {
 
     /// Makes the variables undefined that are reset at the begin of `block`.
     fn forget(&mut self, block: Block) {
+        // Looking at what is not there does not make room for it.
+        if self.resets[block].is_empty() {
+            return;
+        }
         for (variable, ty) in std::mem::take(&mut self.resets[block]) {
             let undef = self.undef(ty);
             self.b.def_var(variable, undef);

@@ -56,13 +56,15 @@ pub(super) struct Builder<'a> {
 
 impl<'a> Builder<'a> {
     pub(super) fn new(func: &'a mut Function) -> Builder<'a> {
+        // There will be a block for each old one, and more around them.
+        let blocks = SecondaryMap::with_capacity(3 * func.dfg.num_blocks());
         Builder {
             func,
             here: None,
             place: SourceLoc::default(),
             types: PrimaryMap::new(),
             known: HashMap::new(),
-            blocks: SecondaryMap::new(),
+            blocks,
         }
     }
 

@@ -3,7 +3,7 @@
 use cranelift_codegen::ir::types::INVALID;
 use cranelift_codegen::ir::{Endianness, ValueDef};
 use harp_isa::{RegClass, WordSize};
-use smallvec::smallvec;
+use smallvec::{SmallVec, smallvec};
 
 use super::rules::*;
 use super::truth::is_truth;
@@ -33,7 +33,9 @@ impl Lower<'_> {
         sources: [MOperand; N],
     ) -> Reg {
         let dst = self.vcode.new_reg(class);
-        self.emit_op(op, std::iter::once(MOperand::Def(dst)).chain(sources));
+        let mut operands: SmallVec<[MOperand; 3]> = smallvec![MOperand::Def(dst)];
+        operands.extend_from_slice(&sources);
+        self.inst_code.push(MInst::Op { opcode: op, guard: None, operands });
         dst
     }
 
