@@ -103,6 +103,7 @@ extern crate alloc;
 
 mod abi;
 mod accesses;
+mod aliases;
 mod analysis;
 mod builder;
 mod compiler;

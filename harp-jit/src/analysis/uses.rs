@@ -16,7 +16,7 @@ impl Uses {
     /// The uses in reachable blocks.
     pub(super) fn new(func: &Function, flow: &Flow) -> Uses {
         let mut starts = vec![0; func.dfg.num_values() + 1];
-        let mut all = Vec::new();
+        let mut all = Vec::with_capacity(2 * func.dfg.num_insts());
         for block in flow.blocks() {
             for inst in func.layout.block_insts(block) {
                 for value in func.dfg.inst_values(inst) {

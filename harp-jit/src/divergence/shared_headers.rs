@@ -46,6 +46,9 @@ pub(crate) fn divide(func: &mut Function, callees: &dyn Callees) {
     let dominators = DominatorTree::with_function(func, &cfg);
     let mut divided = false;
     for &header in dominators.cfg_postorder() {
+        if !cfg.pred_iter(header).any(|pred| dominators.block_dominates(header, pred.block)) {
+            continue;
+        }
         let back = back_edges(func, &cfg, &dominators, header);
         let waits = |way: &Way| waits_on_the_way(&cfg, &waiting, header, way.edge.from);
         let (outer, inner): (Vec<_>, Vec<_>) = back.into_iter().partition(waits);

@@ -112,7 +112,7 @@ struct Lower<'a> {
     /// The register with the address of the warp's scratch word, if it is used.
     scratch_address: Option<Reg>,
     /// Values that are read more than once.
-    shared: EntitySet<Value>,
+    shared: SecondaryMap<Value, bool>,
     /// Block parameters that live in predicates.
     predicate_params: EntitySet<Value>,
     /// Registers that are aliases of other registers, by index.
@@ -124,14 +124,14 @@ struct Lower<'a> {
 }
 
 /// The values that a function reads more than once.
-fn shared(func: &Function) -> EntitySet<Value> {
-    let (mut read, mut shared) = (EntitySet::new(), EntitySet::new());
+fn shared(func: &Function) -> SecondaryMap<Value, bool> {
+    let (mut read, mut shared) = (SecondaryMap::new(), SecondaryMap::new());
+    read.resize(func.dfg.num_values());
+    shared.resize(func.dfg.num_values());
     let insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
     for value in insts.flat_map(|inst| func.dfg.inst_values(inst)) {
         let value = func.dfg.resolve_aliases(value);
-        if !read.insert(value) {
-            shared.insert(value);
-        }
+        shared[value] = std::mem::replace(&mut read[value], true);
     }
     shared
 }

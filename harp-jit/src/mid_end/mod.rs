@@ -4,6 +4,7 @@ use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::Function;
 use cranelift_codegen::{CodegenError, Context};
 
+use crate::aliases;
 use crate::error::CompileError;
 use crate::options::{CompileOptions, OptLevel};
 
@@ -30,7 +31,7 @@ pub(crate) fn optimize(func: Function, options: &CompileOptions) -> Result<Funct
     context.compute_domtree();
     context.eliminate_unreachable_code(&flags).map_err(internal)?;
     context.remove_constant_phis(&flags).map_err(internal)?;
-    context.func.dfg.resolve_all_aliases();
+    aliases::resolve_all(&mut context.func.dfg);
     if options.opt_level == OptLevel::Speed {
         context.compute_loop_analysis();
         conditions::combine_invariant_first(&mut context.func, &context.loop_analysis);

@@ -28,6 +28,7 @@ use hashbrown::{HashMap, HashSet};
 
 use super::regions::{RegionId, Regions};
 use super::{Decisions, Method, Prepared, TooMany};
+use crate::aliases;
 use crate::analysis::{Graph, LevelId, LiveRanges, Node, Uniformity};
 use crate::intrinsic::Intrinsic;
 use crate::plan::{Own, Plan, PredicatedRegion, Split, Steering};
@@ -105,7 +106,7 @@ fn without_constant_parameters(func: Function) -> (Function, Graph) {
     flags.set("enable_verifier", "false").expect("Cranelift has this setting");
     let flags = settings::Flags::new(flags);
     context.remove_constant_phis(&flags).expect("the verifier is not asked");
-    context.func.dfg.resolve_all_aliases();
+    aliases::resolve_all(&mut context.func.dfg);
     let Context { func, cfg, domtree, .. } = context;
     let graph = Graph::with_dominators(&func, cfg, domtree);
     (func, graph)

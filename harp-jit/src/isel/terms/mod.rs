@@ -373,7 +373,7 @@ impl Context for Lower<'_> {
 
     fn defined_for_one(&mut self, value: Value) -> Option<Inst> {
         let value = self.func.dfg.resolve_aliases(value);
-        (!self.shared.contains(value)).then(|| self.defined_by(value))?
+        (!self.shared[value]).then(|| self.defined_by(value))?
     }
 
     fn bool_value(&mut self, value: Value) -> Option<Value> {

@@ -35,6 +35,7 @@ use hashbrown::HashMap;
 
 use super::LargeCode;
 use super::wide::reachable;
+use crate::aliases;
 use crate::routine::Routine;
 
 mod arithmetic;
@@ -87,7 +88,7 @@ pub(super) fn expand(func: &mut Function, arch: ArchId, code: LargeCode) -> bool
     }
     let machine = Machine { word: arch.word(), extension: arch.has_extension() };
     let order = reachable(func);
-    func.dfg.resolve_all_aliases();
+    aliases::resolve_all(&mut func.dfg);
     let singles = match machine.way(Format::SINGLE) {
         Way::Widened if code == LargeCode::Library => singles::called(func, &order),
         _ => EntitySet::new(),
