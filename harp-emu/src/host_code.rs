@@ -50,6 +50,8 @@ pub enum HostEnd {
         id: u64,
         /// How many warps it is for, in that lane.
         warps: u64,
+        /// What it adds to [`WarpStats::insts`]: the active lanes, or 1 if it is done once for all.
+        insts: u64,
         /// The address behind.
         next: u64,
     },
@@ -59,11 +61,12 @@ pub enum HostEnd {
 #[derive(Debug)]
 pub struct Frame<'a> {
     /// The general registers: register r of lane i is word r * [`lane_words`](Self::lane_words) + i. Lanes that the
-    /// machine lacks have undefined values.
+    /// machine lacks have undefined values. One that lanes share has the same value in all lanes.
     pub registers: RegisterWords<'a>,
     /// The words from a register to the next, at least 8.
     pub lane_words: usize,
-    /// The predicates, each with a bit for each lane; bits of lanes that the machine lacks stay as they are.
+    /// The predicates, each with a bit for each lane; bits of lanes that the machine lacks stay as they are. All bits of a
+    /// predicate that lanes share are the same.
     pub predicates: &'a mut [u64; 64],
     /// All of guest memory.
     pub memory: MemoryWords<'a>,

@@ -1,7 +1,7 @@
 //! Instructions in the form in which they are translated: families with an operation, so that immediates and
 //! registers, base and extension share the code.
 
-use harp_isa::{Gpr, Instruction, Op, Opcode, Operand, Pred};
+use harp_isa::{Gpr, Instruction, Op, Opcode, Operand, Pred, Sharing};
 
 use crate::class::Class;
 use crate::shape::Shape;
@@ -142,6 +142,8 @@ pub(crate) struct Inst {
     pub(crate) next: u64,
     pub(crate) guard: Option<u8>,
     pub(crate) body: Body,
+    /// How lanes carry it out.
+    pub(crate) sharing: Sharing,
     /// Whether it decides a jump, on which all active lanes must agree.
     pub(crate) decides: bool,
     /// What all lanes together have loaded whenever it was looked at, if it was.
@@ -157,9 +159,15 @@ impl Inst {
             next,
             guard,
             body: body(instruction.op, next, shape),
+            sharing: instruction.op.sharing(shape.arch),
             decides: false,
             loaded: None,
         }
+    }
+
+    /// Whether the first executing lane does it for all.
+    pub(crate) fn is_once(&self) -> bool {
+        self.sharing == Sharing::Once
     }
 
     /// Whether other instructions than the next may follow, or other lanes execute.

@@ -34,6 +34,14 @@ impl Class {
         }
     }
 
+    /// What is known of one lane's value.
+    pub(crate) fn in_one_lane(self) -> Class {
+        match self {
+            Class::Const(_) => self,
+            _ => Class::Uniform,
+        }
+    }
+
     /// What holds if either holds.
     pub(crate) fn join(self, other: Class) -> Class {
         match (self, other) {

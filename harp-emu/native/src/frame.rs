@@ -80,8 +80,8 @@ pub(crate) struct RawFrame {
     pub(crate) leave: u64,
     /// The number of the place at which it is left in any case, if [`Rules::leaves`](crate::rules::Rules) says so.
     pub(crate) leaving: u64,
-    /// The operands of the `bar` at which it was left: its number, and how many warps it is for.
-    pub(crate) barrier: [u64; 2],
+    /// Of the `bar` at which it was left: its number, how many warps it is for, and for how many lanes it counts.
+    pub(crate) barrier: [u64; 3],
     /// The number of the entry.
     pub(crate) entry: u64,
     /// The number of the list of registers that are no vectors where it was left.
@@ -140,7 +140,7 @@ impl RawFrame {
             next: NOWHERE,
             leave: 0,
             leaving: NOWHERE,
-            barrier: [0; 2],
+            barrier: [0; 3],
             entry: 0,
             exit: 0,
             activated: 0,

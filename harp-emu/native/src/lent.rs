@@ -54,8 +54,8 @@ impl Lent {
 
     /// The barrier at which it is.
     pub(crate) fn barrier(&self) -> HostEnd {
-        let ([id, warps], next) = (self.raw.barrier, self.raw.next);
-        HostEnd::Barrier { id, warps, next }
+        let ([id, warps, insts], next) = (self.raw.barrier, self.raw.next);
+        HostEnd::Barrier { id, warps, insts, next }
     }
 
     /// Takes the state of a warp that comes to an entry of a region. Returns whether it is as that expects.

@@ -43,7 +43,8 @@
 //! A *region* is what is reachable from a hot address: blocks of instructions, calls included as long as the
 //! link register's value is known. Before each block a data flow analysis says which registers have
 //! the same value in all lanes or a constant difference between lanes: such a register is one word in host code, others
-//! are vectors of 16 bytes. What is seen in the registers when a region is translated is assumed to hold when control comes back to
+//! are vectors of 16 bytes. Those that lanes share are always one word, and what is done once for all lanes is done once
+//! here, too. What is seen in the registers when a region is translated is assumed to hold when control comes back to
 //! its head from outside of the loop there; this is checked, and so is what an entry expects.
 //!
 //! Blocks are transactions. What might stop in the middle leaves to the interpreter before it has an effect: instructions that

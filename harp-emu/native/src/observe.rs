@@ -143,7 +143,7 @@ pub(crate) fn observed(frame: &Frame<'_>, shape: Shape, live: u64) -> State {
         return state;
     }
     let link = shape.arch.gprs().saturating_sub(1);
-    for r in (0..shape.arch.gprs().min(64)).filter(|r| live >> r & 1 != 0) {
+    for r in (0..shape.arch.all_gprs()).filter(|r| live >> r & 1 != 0) {
         state.regs[usize::from(r)] = match class_of(frame, shape, r) {
             Class::Uniform if r == link => Class::Const(first_lane(&frame.registers, r, &shape)),
             class => class,

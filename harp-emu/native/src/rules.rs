@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use harp_emu::compute;
-use harp_isa::Opcode;
-use harp_isa::abi::RegisterRoles;
+use harp_isa::abi::{KernelEntry, RegisterRoles, SharedRoles};
+use harp_isa::{Gpr, Opcode, Pred, Sharing};
 
 use crate::body::{Access, Body, Compare, Inst, Logic, Src};
 use crate::class::Class;
@@ -69,6 +69,11 @@ pub(crate) const RETURNS: usize = 4;
 /// Machines with this many registers or more seldom keep values in memory.
 pub(crate) const MANY_REGISTERS: u8 = 16;
 
+/// The class of registers of which nothing is known: those of a single lane are the same in all lanes.
+fn any(shape: Shape) -> Class {
+    if shape.lanes == 1 { Class::Uniform } else { Class::Vector }
+}
+
 /// What is known before an instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct State {
@@ -85,12 +90,15 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// Nothing is known.
+    /// Nothing is known, but for what lanes share.
     pub(crate) fn unknown(shape: Shape) -> State {
-        let (reg, preds) =
-            if shape.lanes == 1 { (Class::Uniform, u64::MAX) } else { (Class::Vector, 0) };
+        let arch = shape.arch;
+        let mut regs = [any(shape); 64];
+        regs[arch.gprs().into()..arch.all_gprs().into()].fill(Class::Uniform);
+        let shared = (arch.preds()..arch.all_preds()).fold(0, |bits, p| bits | 1u64 << p);
+        let uniform_preds = if shape.lanes == 1 { u64::MAX } else { shared };
         let (stack, garbage, slots) = Default::default();
-        State { regs: [reg; 64], uniform_preds: preds, stack, garbage, slots }
+        State { regs, uniform_preds, stack, garbage, slots }
     }
 
     /// What holds if either holds.
@@ -137,12 +145,12 @@ impl State {
     }
 }
 
-/// Which lanes execute an instruction.
+/// Which lanes execute an instruction. What is done once for all is done for all of the machine, active or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lanes {
     /// All of the machine.
     All,
-    /// All of the machine or none, by its guard.
+    /// All of the machine, if any executes, or none, by its guard.
     AllOrNone,
     /// Any.
     Some,
@@ -151,7 +159,8 @@ pub(crate) enum Lanes {
 /// Which lanes execute `inst` if the active lanes are all (`full`) or any.
 pub(crate) fn lanes(state: &State, inst: &Inst, full: bool) -> Lanes {
     match inst.guard {
-        None if full => Lanes::All,
+        None if full || inst.is_once() => Lanes::All,
+        Some(_) if inst.is_once() => Lanes::AllOrNone,
         Some(guard) if full && state.is_uniform_pred(guard) => Lanes::AllOrNone,
         _ => Lanes::Some,
     }
@@ -306,22 +315,32 @@ impl Rules {
         }
     }
 
+    /// What is known of a source, in the lanes that execute.
+    fn source(self, state: &State, inst: &Inst, src: Src) -> Class {
+        let class = state.source(src);
+        if inst.is_once() { class.in_one_lane() } else { class }
+    }
+
+    /// The distance of the lanes' addresses in a row.
+    pub(crate) fn row_stride(self, access: Access) -> u64 {
+        if self.shape.lanes == 1 { 0 } else { access.bytes as u64 }
+    }
+
     /// What the instruction writes to its general register, where it executes.
     fn result(self, state: &State, inst: &Inst, lanes: Lanes) -> Class {
         let shape = self.shape;
-        let uniform_if = |is: bool| {
-            if is || shape.lanes == 1 { Class::Uniform } else { Class::Vector }
-        };
-        match inst.body {
+        let uniform_if = |is: bool| if is { Class::Uniform } else { any(shape) };
+        let result = match inst.body {
             Body::Map { opcode, sources, count, .. } => {
-                let sources = sources.map(|src| state.source(src));
+                let sources = sources.map(|src| self.source(state, inst, src));
                 self.mapped(opcode, &sources[..count])
             }
             Body::Load { base, .. } => match self.loaded(state, inst, lanes) {
                 Some(class) => class,
                 None => {
-                    let base = state.regs[usize::from(base)];
-                    uniform_if(base.is_uniform() && lanes != Lanes::Some)
+                    let is_one =
+                        state.regs[usize::from(base)].is_uniform() && inst.sharing != Sharing::Row;
+                    uniform_if(is_one && lanes != Lanes::Some)
                 }
             },
             Body::Csr { index: 0, .. } if shape.lanes == 1 => Class::Const(0),
@@ -331,8 +350,9 @@ impl Rules {
             Body::Csr { .. } | Body::Ballot { .. } => Class::Uniform,
             Body::FromPred { src, .. } => uniform_if(state.is_uniform_pred(src)),
             Body::Jump { .. } | Body::JumpTo { .. } => Class::Const(inst.next),
-            _ => uniform_if(false),
-        }
+            _ => any(shape),
+        };
+        if inst.is_once() { result.in_one_lane() } else { result }
     }
 
     /// Whether words of memory are followed: not where nothing is assumed, as that says what is live.
@@ -341,10 +361,16 @@ impl Rules {
     }
 
     /// The key of what an access of all lanes loads or stores, if that is to be followed.
-    fn slot(self, state: &State, base: u8, offset: u64, access: Access) -> Option<(u8, u64)> {
+    fn slot(self, state: &State, inst: &Inst) -> Option<(u8, u64)> {
+        let (Body::Load { base, offset, access, .. } | Body::Store { base, offset, access, .. }) =
+            inst.body
+        else {
+            return None;
+        };
         let Class::Affine(stride) = state.regs[usize::from(base)] else { return None };
         let is_word = access.bytes == self.shape.bytes() && self.is_row(stride, access);
-        (self.follows_slots() && is_word).then_some((base, self.shape.cut(offset)))
+        let is_followed = self.follows_slots() && is_word && !inst.is_once();
+        is_followed.then_some((base, self.shape.cut(offset)))
     }
 
     /// Whether two words of each lane, at these distances from addresses with that stride, are different words, of any two
@@ -358,8 +384,8 @@ impl Rules {
 
     /// What a load is known, or assumed, to yield.
     pub(crate) fn loaded(self, state: &State, inst: &Inst, lanes: Lanes) -> Option<Class> {
-        let Body::Load { base, offset, access, .. } = inst.body else { return None };
-        let known = self.slot(state, base, offset, access).filter(|_| lanes == Lanes::All);
+        let Body::Load { base, access, .. } = inst.body else { return None };
+        let known = self.slot(state, inst).filter(|_| lanes == Lanes::All);
         let known = known.and_then(|slot| state.slots.get(&slot));
         known.copied().or_else(|| self.loads(state.regs[usize::from(base)], access, inst, lanes))
     }
@@ -369,17 +395,16 @@ impl Rules {
         if let Some(dst) = inst.registers().1 {
             state.slots.retain(|&(base, _), _| base != dst);
         }
+        let slot = self.slot(state, inst);
         match inst.body {
-            Body::Load { dst, base, offset, access } => {
-                let slot = self.slot(state, base, offset, access);
+            Body::Load { dst, base, .. } => {
                 if let (Some(slot), Lanes::All, Some(new)) = (slot, lanes, new)
                     && base != dst
                 {
                     state.slots.insert(slot, new);
                 }
             }
-            Body::Store { value, base, offset, access } => {
-                let slot = self.slot(state, base, offset, access);
+            Body::Store { value, base, .. } => {
                 let stride = state.regs[usize::from(base)].stride().unwrap_or(0);
                 state.slots.retain(|&(other, distance), _| {
                     slot.is_some_and(|(base, offset)| {
@@ -407,7 +432,8 @@ impl Rules {
         let Class::Affine(stride) = base else { return None };
         let distance = self.shape.word.sign_extend(stride).unsigned_abs();
         let is_own = distance > self.shape.bytes() as u64 && self.is_row(stride, access);
-        let assumes = self.assumed >= Assumed::Loads && is_own && lanes == Lanes::All;
+        let is_each = lanes == Lanes::All && !inst.is_once();
+        let assumes = self.assumed >= Assumed::Loads && is_own && is_each;
         inst.loaded.filter(|class| assumes && class.stride().is_some())
     }
 
@@ -427,13 +453,28 @@ impl Rules {
     /// nothing is known of theirs.
     pub(crate) fn arrive(self, state: &mut State, pc: u64, full: bool) {
         let Some(callee) = self.callee.filter(|_| full) else { return };
-        let roles = RegisterRoles::new(self.shape.arch);
-        let saved = roles.caller_saved().fold(0, |bits, r| bits | 1u64 << r.index());
         if callee.start == pc {
-            let arguments = (1u64 << callee.arguments) - 1;
-            state.garbage = state.garbage.or(Bits { regs: saved & !arguments, preds: u64::MAX });
+            let arch = self.shape.arch;
+            let shared = [KernelEntry::shared_arguments(arch), KernelEntry::shared_position(arch)];
+            let own = (1u64 << callee.arguments) - 1;
+            let regs = shared.into_iter().flatten().fold(own, |bits, r| bits | 1 << r.index());
+            let arguments = Bits { regs, preds: 0 };
+            state.garbage = state.garbage.or(self.caller_saved().without(arguments));
         } else if callee.returns.contains(&Some(pc)) {
-            state.garbage = state.garbage.or(Bits { regs: saved, preds: u64::MAX });
+            state.garbage = state.garbage.or(self.caller_saved());
+        }
+    }
+
+    /// What any function may change.
+    fn caller_saved(self) -> Bits {
+        let arch = self.shape.arch;
+        let (roles, shared) = (RegisterRoles::new(arch), SharedRoles::new(arch));
+        let is_shared = |r: &Gpr| arch.is_shared_gpr(*r) && !shared.is_of_kernel(*r);
+        let regs = roles.caller_saved().chain((0..64).map(Gpr::new).filter(is_shared));
+        let preds = (0..64).map(Pred::new).filter(|p| !shared.is_pred_of_kernel(*p));
+        Bits {
+            regs: regs.fold(0, |bits, r| bits | 1 << r.index()),
+            preds: preds.fold(0, |bits, p| bits | 1 << p.index()),
         }
     }
 
@@ -441,7 +482,6 @@ impl Rules {
     pub(crate) fn step(self, state: &mut State, inst: &Inst, full: bool) {
         self.arrive(state, inst.pc, full);
         let lanes = lanes(state, inst, full);
-        let alone = self.shape.lanes == 1;
         let new = inst.registers().1.map(|_| self.result(state, inst, lanes));
         self.follow(state, inst, lanes, new);
         match inst.body {
@@ -450,14 +490,14 @@ impl Rules {
                 *state = State { stack, ..State::unknown(self.shape) };
             }
             Body::Test { dst, a, b, .. } => {
-                let same = state.source(a).is_uniform() && state.source(b).is_uniform()
-                    || self.agrees(state, inst);
+                let is_uniform = |src| self.source(state, inst, src).is_uniform();
+                let same = is_uniform(a) && is_uniform(b) || self.agrees(state, inst);
                 self.set_pred(state, dst, same, lanes);
             }
             Body::Logic { logic, dst, a, b } => {
                 let sources = state.is_uniform_pred(a) && state.is_uniform_pred(b);
-                let same =
-                    sources || matches!(logic, Logic::Any | Logic::All) && lanes == Lanes::All;
+                let is_vote = matches!(logic, Logic::Any | Logic::All);
+                let same = sources || inst.is_once() || is_vote && lanes == Lanes::All;
                 self.set_pred(state, dst, same, lanes);
             }
             _ => {
@@ -466,17 +506,13 @@ impl Rules {
                 let bit = 1u64 << dst;
                 let was_garbage = state.garbage.regs & bit != 0;
                 state.garbage.regs &= !bit;
-                let reg = &mut state.regs[usize::from(dst)];
-                *reg = match lanes {
+                state.regs[usize::from(dst)] = match lanes {
                     _ if was_garbage => new,
                     Lanes::All => new,
                     Lanes::AllOrNone => old.join(new),
                     Lanes::Some if matches!(new, Class::Const(_)) && old == new => new,
-                    Lanes::Some => Class::Vector,
+                    Lanes::Some => any(self.shape),
                 };
-                if alone && *reg == Class::Vector {
-                    *reg = Class::Uniform;
-                }
             }
         }
     }
@@ -493,7 +529,7 @@ impl Rules {
     /// differ.
     pub(crate) fn agrees(self, state: &State, inst: &Inst) -> bool {
         let Body::Test { compare: Compare::Less, a, b, .. } = inst.body else { return false };
-        let Class::Affine(stride) = state.source(a) else { return false };
+        let Class::Affine(stride) = self.source(state, inst, a) else { return false };
         let stride = self.shape.word.sign_extend(stride).unsigned_abs();
         let distance = stride.saturating_mul(self.shape.lanes as u64);
         let is_short = distance < 1 << (self.shape.word.bits() - 1);

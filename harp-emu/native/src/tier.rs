@@ -35,7 +35,8 @@ pub struct Calls {
     pub function: u64,
     /// Bytes of its code, by which the tier tells it from others that take turns with it in the same memory.
     pub bytes: u64,
-    /// How many registers hold arguments.
+    /// How many registers of a lane hold arguments. Of those that lanes share, the ones of
+    /// [`KernelEntry`](harp_isa::abi::KernelEntry) may.
     pub arguments: u8,
     /// Addresses behind calls of the function; the first four are used.
     pub returns: Vec<u64>,

@@ -19,12 +19,10 @@ pub(super) struct Barrier {
 }
 
 impl<W: Word, const C: usize> Lanes<'_, W, C> {
-    /// Lets a warp run in host code of this tier, where it has some. There is none for addresses that are translated, nor
-    /// for machines with shared registers.
+    /// Lets a warp run in host code of this tier, where it has some. There is none for addresses that are translated.
     pub(super) fn use_tier(&mut self, tier: &dyn HostTier) {
         let Env { translates, arch, .. } = self.env;
-        let may_use = !translates && !arch.has_shared();
-        self.host_code = may_use.then(|| tier.for_core(arch));
+        self.host_code = (!translates).then(|| tier.for_core(arch));
         (self.host_pause, self.unsettled) = (0, 0);
     }
 
@@ -87,8 +85,8 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
         let before = self.warps[number].stats.steps;
         let end = self.lend(number, budget)?;
         let barrier = match end {
-            HostEnd::Barrier { id, warps, next } => {
-                self.issue_barrier(number).then_some(Barrier { id, warps, next })
+            HostEnd::Barrier { id, warps, insts, next } => {
+                self.issue_barrier(number, insts).then_some(Barrier { id, warps, next })
             }
             HostEnd::Pause(_) => None,
         };
@@ -100,14 +98,15 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
         barrier
     }
 
-    /// Issues the `bar` at which all active lanes of a warp are. Returns false if it traps, which is the interpreter's.
-    fn issue_barrier(&mut self, number: usize) -> bool {
+    /// Issues the `bar` at which all active lanes of a warp are, which counts for so many of them. Returns false if it
+    /// traps, which is the interpreter's.
+    fn issue_barrier(&mut self, number: usize, insts: u64) -> bool {
         let warp = &mut self.warps[number];
         let allows_some = self.env.divergent_barriers == DivergentBarriers::Allow;
         let issues = allows_some || warp.active == expected_at_barriers(warp, &self.env);
         if issues {
             warp.stats.steps += 1;
-            warp.stats.insts += u64::from(warp.active.count_ones());
+            warp.stats.insts += insts;
         }
         issues
     }

@@ -1,8 +1,10 @@
 //! Random kernels in host code.
 
+use std::iter;
 use std::ops::Range;
 
 use harp_tests::generate::Kind;
+use harp_tests::machines::{SHARED, parsed};
 use harp_tests::random::Selection;
 
 use super::run_some;
@@ -10,14 +12,32 @@ use super::run_some;
 /// Kernels of an ordinary run, of each kind: short ones, as all that is reached is translated at once.
 const KERNELS: Range<u64> = 12..14;
 
+const KINDS: [Kind; 4] = [Kind::Lowerings, Kind::Kernels, Kind::Calls, Kind::Graphs];
+
 #[test]
 fn kernels_do_the_same_in_host_code() {
-    for kind in [Kind::Lowerings, Kind::Kernels, Kind::Calls, Kind::Graphs] {
-        let selection = Selection { kind, native: true, ..Selection::default() };
-        let reached = run_some(KERNELS, selection);
-        if cfg!(target_arch = "x86_64") && reached.cases == KERNELS.end - KERNELS.start {
-            let (again, there) = (reached.issued_again, reached.issued_in_host_code);
-            assert!(there * 4 > again, "{there} of {again} instructions");
-        }
+    for kind in KINDS {
+        run_in_host_code(KERNELS, iter::once(Selection { kind, ..Selection::default() }));
+    }
+}
+
+#[test]
+fn kernels_do_the_same_in_host_code_with_shared_registers() {
+    let machines = parsed(SHARED).zip(KINDS.into_iter().cycle());
+    let select = |(arch, kind)| Selection { kind, arch: Some(arch), ..Selection::default() };
+    run_in_host_code(KERNELS.start..KERNELS.start + 1, machines.map(select));
+}
+
+/// Runs kernels of each selection, which together must issue much in host code.
+fn run_in_host_code(kernels: Range<u64>, selections: impl Iterator<Item = Selection>) {
+    let (mut again, mut there, mut are_all) = (0, 0, true);
+    for selection in selections {
+        let reached = run_some(kernels.clone(), Selection { native: true, ..selection });
+        again += reached.issued_again;
+        there += reached.issued_in_host_code;
+        are_all &= reached.cases == kernels.end - kernels.start;
+    }
+    if cfg!(target_arch = "x86_64") && are_all {
+        assert!(there * 4 > again, "{there} of {again} instructions");
     }
 }

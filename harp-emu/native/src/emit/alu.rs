@@ -114,7 +114,7 @@ impl Emitter<'_, '_> {
 
     /// Leaves if the divisor is zero in a lane that executes.
     fn leave_if_zero(&mut self, divisor: Src) {
-        let mut val = self.source(divisor);
+        let (mut val, reg) = self.executed_source(divisor);
         if let Class::Const(value) = val.class {
             if value == 0 {
                 self.leave_always(Leave::Trap);
@@ -135,9 +135,7 @@ impl Emitter<'_, '_> {
             let bad = self.b.ins().icmp_imm_s(IntCC::NotEqual, bits, 0);
             self.leave_if(bad, Leave::Trap);
         }
-        if let Src::Reg(r) = divisor {
-            self.keep(Some(r), &val);
-        }
+        self.keep(reg, &val);
     }
 
     /// An operation whose result has a stride, of sources that have.
@@ -569,10 +567,11 @@ impl Emitter<'_, '_> {
     }
 
     /// Two predicates combined.
-    pub(super) fn logic(&mut self, logic: Logic, a: u8, b: u8, lanes: Lanes) -> PredVal {
+    pub(super) fn logic(&mut self, logic: Logic, a: u8, b: u8) -> PredVal {
         let uniform = self.at.state.is_uniform_pred(a) && self.at.state.is_uniform_pred(b);
-        if uniform && !matches!(logic, Logic::Any | Logic::All) {
-            let (x, y) = (self.pred_flag(a), self.pred_flag(b));
+        let is_vote = matches!(logic, Logic::Any | Logic::All);
+        if (uniform || self.at.inst.is_once()) && !is_vote {
+            let (x, y) = (self.first_flag(a), self.first_flag(b));
             let flag = self.combine(logic, x, y);
             let flag = match logic {
                 Logic::Not => self.b.ins().bxor_imm_s(x, 1),
@@ -581,11 +580,8 @@ impl Emitter<'_, '_> {
             return PredVal { flag: Some(flag), ..PredVal::default() };
         }
         let (x, y) = (self.pred_bits(a), self.pred_bits(b));
-        if let Logic::Any | Logic::All = logic {
-            let executing = match lanes {
-                Lanes::All => self.long(self.shape.full()),
-                _ => self.executing_bits(),
-            };
+        if is_vote {
+            let executing = self.executing_bits();
             let chosen = self.b.ins().band(x, executing);
             let flag = match logic {
                 Logic::Any => self.b.ins().icmp_imm_s(IntCC::NotEqual, chosen, 0),

@@ -44,6 +44,8 @@ pub(super) struct Counts {
     pub(super) issued: u64,
     /// Instructions, loads and stores that all active lanes executed.
     pub(super) plain: [u64; 3],
+    /// Those that were done once for all.
+    pub(super) once: [u64; 3],
     /// The sums of the lanes that executed others.
     pub(super) sums: [Option<Value>; 3],
     /// Instructions that count for all lanes that were activated.
@@ -168,7 +170,7 @@ impl Emitter<'_, '_> {
                 self.write_pred(dst, val, lanes, &after);
             }
             Body::Logic { logic, dst, a, b } => {
-                let val = self.logic(logic, a, b, lanes);
+                let val = self.logic(logic, a, b);
                 self.write_pred(dst, val, lanes, &after);
             }
             Body::FromPred { dst, src } => {
@@ -214,8 +216,8 @@ impl Emitter<'_, '_> {
     }
 
     fn pred_word(&mut self, src: u8) -> Val {
-        if self.at.state.is_uniform_pred(src) {
-            let flag = self.pred_flag(src);
+        if self.at.state.is_uniform_pred(src) || self.at.inst.is_once() {
+            let flag = self.first_flag(src);
             let ty = self.shape.int();
             return Val::uniform(self.b.ins().uextend(ty, flag));
         }
@@ -362,21 +364,30 @@ impl Emitter<'_, '_> {
     }
 
     fn count(&mut self, what: usize, lanes: Lanes) {
+        let is_once = self.at.inst.is_once();
         if lanes == Lanes::All || self.at.inst.guard.is_none() {
-            self.at.counts.plain[what] += 1;
+            let counts = &mut self.at.counts;
+            let counts = if is_once { &mut counts.once } else { &mut counts.plain };
+            counts[what] += 1;
             return;
         }
         let bits = self.executing_bits();
-        let count = match self.at.counted {
-            Some((counted, count)) if counted == bits => count,
-            _ => self.b.ins().popcnt(bits),
-        };
-        self.at.counted = Some((bits, count));
+        let count = if is_once { self.once_if_any(bits) } else { self.number_of(bits) };
         let sum = match self.at.counts.sums[what] {
             Some(sum) => self.b.ins().iadd(sum, count),
             None => count,
         };
         self.at.counts.sums[what] = Some(sum);
+    }
+
+    /// The number of lanes.
+    fn number_of(&mut self, bits: Value) -> Value {
+        let count = match self.at.counted {
+            Some((counted, count)) if counted == bits => count,
+            _ => self.b.ins().popcnt(bits),
+        };
+        self.at.counted = Some((bits, count));
+        count
     }
 
     /// Adds what was counted to the frame's counts.
@@ -405,6 +416,10 @@ impl Emitter<'_, '_> {
                     let lanes = self.b.ins().popcnt(active);
                     self.b.ins().imul_imm_s(lanes, counts.plain[what] as i64)
                 };
+                add(self, value);
+            }
+            if counts.once[what] > 0 {
+                let value = self.long(counts.once[what]);
                 add(self, value);
             }
             if what == 0 && counts.activated > 0 {

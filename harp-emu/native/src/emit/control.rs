@@ -10,7 +10,7 @@ use crate::body::Body;
 use crate::class::Class;
 use crate::frame::{ENTRIES, Leave, NOWHERE, RawEntry, at};
 use crate::region::Key;
-use crate::rules::{Bits, Lanes, State, lanes};
+use crate::rules::{Bits, State, lanes};
 
 /// Bytes of an entry of the divergence stack.
 const ENTRY_BYTES: i32 = size_of::<RawEntry>() as i32;
@@ -56,13 +56,27 @@ impl Emitter<'_, '_> {
         if self.at.inst.guard.is_some() || !operands.into_iter().all(is_uniform) {
             return self.foreign();
         }
-        for (k, r) in operands.into_iter().enumerate() {
+        let [id, warps] = operands.map(|r| {
             let word = self.reg_scalar(r);
-            let word = self.lengthen(word);
+            self.lengthen(word)
+        });
+        let insts = match self.at.inst.is_once() {
+            true => self.long(1),
+            false => {
+                let active = self.active_bits();
+                self.b.ins().popcnt(active)
+            }
+        };
+        for (k, word) in [id, warps, insts].into_iter().enumerate() {
             self.b.ins().store(aligned(), word, self.frame, at!(barrier) + 8 * k as i32);
         }
         let needed = self.needed_at(self.at.index);
         self.exit(Place::At(self.at.inst.pc), Leave::Barrier, needed);
+    }
+
+    /// Whether the lanes are known to agree on the guard.
+    fn has_uniform_guard(&self) -> bool {
+        self.at.inst.guard.is_some_and(|guard| self.at.state.is_uniform_pred(guard))
     }
 
     /// Blocks for a condition, from which the second one goes on.
@@ -100,7 +114,7 @@ impl Emitter<'_, '_> {
             e.go(Key::new(inst.next, full), &state);
         });
         self.b.switch_to_block(some);
-        if lanes == Lanes::Some {
+        if !self.has_uniform_guard() {
             let active = self.active_bits();
             let differ = self.b.ins().icmp(IntCC::NotEqual, bits, active);
             self.leave_if(differ, Leave::Trap);
@@ -126,7 +140,7 @@ impl Emitter<'_, '_> {
         self.rules.step(&mut after, &self.at.inst, full);
         if let Some(link) = link {
             let val = Val::of(Class::Const(self.at.inst.next));
-            let lanes = if full { Lanes::All } else { Lanes::Some };
+            let lanes = lanes(&self.at.state, &self.at.inst, full);
             self.write(link, val, lanes, &after);
         }
         self.at.state = after.clone();
@@ -158,7 +172,7 @@ impl Emitter<'_, '_> {
 
     fn split(&mut self) {
         let (inst, full) = (self.at.inst, self.at.key.full);
-        let may_diverge = inst.guard.is_some() && lanes(&self.at.state, &inst, full) == Lanes::Some;
+        let may_diverge = inst.guard.is_some() && !self.has_uniform_guard();
         let known = self.rules.edges(&self.at.state, &inst, full)[0].1.clone();
         self.begin_leaving();
         let (active, taken) = (self.active_bits(), self.executing_bits());

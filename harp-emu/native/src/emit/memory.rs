@@ -13,13 +13,13 @@ use crate::body::{Access, Src};
 use crate::class::Class;
 use crate::frame::{Leave, at, scratch};
 use crate::rules::Lanes;
-use harp_isa::Opcode;
+use harp_isa::{Opcode, Sharing};
 
 impl Emitter<'_, '_> {
     pub(super) fn load(&mut self, base: u8, offset: u64, access: Access, lanes: Lanes) -> Val {
         self.begin_leaving();
         self.count_load(lanes);
-        let address = self.map(Opcode::Add, &[Src::Reg(base), Src::Imm(offset)], lanes);
+        let address = self.address(base, offset, access, lanes);
         let seen = self.rules.loaded(&self.at.state, &self.at.inst, lanes);
         if let Some(known) = self.in_slot(base, offset, access, seen.unwrap_or(Class::Vector)) {
             return known;
@@ -30,6 +30,16 @@ impl Emitter<'_, '_> {
         };
         self.loaded_from_slot(base, offset, access, &val);
         val
+    }
+
+    /// The addresses of an access, in the lanes that execute.
+    fn address(&mut self, base: u8, offset: u64, access: Access, lanes: Lanes) -> Val {
+        let mut first = self.map(Opcode::Add, &[Src::Reg(base), Src::Imm(offset)], lanes);
+        if self.at.inst.sharing != Sharing::Row {
+            return first;
+        }
+        let class = Class::of_stride(Some(self.rules.row_stride(access)));
+        Val { class, scalar: Some(self.scalar(&mut first)), vectors: None }
     }
 
     fn load_from(&mut self, mut address: Val, access: Access, lanes: Lanes) -> Val {
@@ -285,7 +295,7 @@ impl Emitter<'_, '_> {
 
     pub(super) fn store(&mut self, value: u8, base: u8, offset: u64, access: Access, lanes: Lanes) {
         self.begin_leaving();
-        let mut address = self.map(Opcode::Add, &[Src::Reg(base), Src::Imm(offset)], lanes);
+        let mut address = self.address(base, offset, access, lanes);
         match (address.class, lanes) {
             (class, Lanes::All | Lanes::AllOrNone) if class.is_uniform() => {
                 let place = self.scalar(&mut address);

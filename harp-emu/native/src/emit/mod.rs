@@ -16,6 +16,7 @@
 //! | `block` | a block's instructions, and what they count |
 //! | `slots` | words of memory whose contents are known |
 //! | `write` | writes in the lanes that execute |
+//! | `once` | what is done once for all lanes |
 //! | `control` | jumps, splits, joins; edges between blocks |
 //! | `ways` | ways into the region and out of it |
 
@@ -25,6 +26,7 @@ mod block;
 mod control;
 mod helper;
 mod memory;
+mod once;
 mod parts;
 mod slots;
 mod values;

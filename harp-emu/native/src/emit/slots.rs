@@ -39,11 +39,12 @@ impl Slot {
 pub(super) type Followed = ((u8, u64), Val);
 
 impl Emitter<'_, '_> {
-    /// The slot of an access, of which nothing is known yet; none if it is no whole word, or addresses have no constant
-    /// distance.
+    /// The slot of an access, of which nothing is known yet; none if it is no whole word of each lane, or addresses have no
+    /// constant distance.
     fn slot(&mut self, base: u8, offset: u64, access: Access) -> Option<Slot> {
         let class @ Class::Affine(stride) = self.reg(base).class else { return None };
-        if access.bytes != self.shape.bytes() || !self.rules.is_row(stride, access) {
+        let is_word = access.bytes == self.shape.bytes() && self.rules.is_row(stride, access);
+        if !is_word || self.at.inst.is_once() {
             return None;
         }
         let (base, lanes) = (self.reg_scalar(base), self.executing_bits());

@@ -1,6 +1,7 @@
 //! Ways into a region and out of it.
 
 use cranelift_codegen::ir::{Block, InstBuilder, JumpTableData, Value, types};
+use harp_isa::Pred;
 
 use super::block::{At, Stub};
 use super::{Emitter, aligned};
@@ -76,8 +77,11 @@ impl Emitter<'_, '_> {
         self.rows.entries.push(expected);
         for p in bits_of(self.preds[0] & needed.preds) {
             let predicates = self.predicates;
-            let bits = self.b.ins().load(types::I64, aligned(), predicates, 8 * i32::from(p));
-            if self.at.state.is_uniform_pred(p) && self.shape.lanes > 1 {
+            let mut bits = self.b.ins().load(types::I64, aligned(), predicates, 8 * i32::from(p));
+            if self.is_shared_pred(p) {
+                let full = self.long(self.shape.full());
+                bits = self.b.ins().band(bits, full);
+            } else if self.at.state.is_uniform_pred(p) && self.shape.lanes > 1 {
                 let differs = self.differs_among_lanes(bits);
                 bad = Some(self.either(bad, differs));
             }
@@ -94,6 +98,11 @@ impl Emitter<'_, '_> {
             Some(bad) => self.b.ins().brif(bad, refused, &[], target, &[]),
             None => self.b.ins().jump(target, &[]),
         };
+    }
+
+    /// Whether all bits of a predicate are the same, also those of lanes that the machine lacks.
+    fn is_shared_pred(&self, p: u8) -> bool {
+        self.shape.arch.is_shared_pred(Pred::new(p))
     }
 
     fn register_offset(&self, r: u8, k: usize) -> i32 {
@@ -212,7 +221,11 @@ impl Emitter<'_, '_> {
                 }
             }
             for p in bits_of(way.preds) {
-                let bits = self.b.use_var(self.variables.preds[usize::from(p)]);
+                let mut bits = self.b.use_var(self.variables.preds[usize::from(p)]);
+                if self.is_shared_pred(p) {
+                    let first = self.b.ins().band_imm_u(bits, 1);
+                    bits = self.b.ins().ineg(first);
+                }
                 self.b.ins().store(aligned(), bits, self.predicates, 8 * i32::from(p));
             }
             for (index, offset) in fields().into_iter().enumerate() {

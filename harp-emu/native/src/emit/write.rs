@@ -26,6 +26,7 @@ pub(super) struct Written {
 impl Emitter<'_, '_> {
     /// Writes a register in the lanes that execute.
     pub(super) fn write(&mut self, dst: u8, new: Val, lanes: Lanes, after: &State) {
+        let new = if self.at.inst.is_once() { self.in_first(new) } else { new };
         let index = usize::from(dst);
         let class = after.regs[index];
         let was_garbage = self.at.state.garbage.regs >> dst & 1 != 0;
@@ -92,9 +93,13 @@ impl Emitter<'_, '_> {
     /// A source in the lanes that execute, and the register whose value in all lanes that is, if it is one's.
     pub(super) fn executed_source(&mut self, src: Src) -> (Val, Option<u8>) {
         let Src::Reg(r) = src else { return (self.source(src), None) };
-        match self.executed(r) {
+        let (val, reg) = match self.executed(r) {
             Some(vectors) => (Val::vector(vectors), None),
             None => (self.reg(r), Some(r)),
+        };
+        match self.at.inst.is_once() && !val.class.is_uniform() {
+            true => (self.in_first(val), None),
+            false => (val, reg),
         }
     }
 
