@@ -72,7 +72,7 @@ const CRATES: [(&str, Floors); 9] = [
     (
         "harp-jit/src",
         &[
-            &["abi", "forms", "lock", "scalar", "source", "stats", "times", "width"],
+            &["abi", "aliases", "forms", "lock", "scalar", "source", "stats", "times", "width"],
             &["intrinsic"],
             &["analysis"],
             &["print", "profile", "routine"],
