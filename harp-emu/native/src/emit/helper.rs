@@ -11,7 +11,7 @@ use cranelift_codegen::ir::{
 use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 
-use super::parts::{LaneLoop, expand, guest, is_alone, load, store, store_some, vector_constant};
+use super::parts::{LaneLoop, guest, load, store, vector_constant};
 use super::{Emitter, aligned};
 use crate::body::Access;
 use crate::frame::{Leave, at, scratch};
@@ -159,10 +159,6 @@ impl Code<'_> {
             let go_on = self.b.create_block();
             self.b.ins().brif(bad, self.outside, &[], go_on, &[]);
             self.b.switch_to_block(go_on);
-            if self.is_store {
-                // Regions ask before they load.
-                self.row(None, done);
-            }
         } else {
             self.each_lane(|e, _, address| e.check(address));
         }
@@ -178,7 +174,6 @@ impl Code<'_> {
             let bad = self.any_outside();
             let [some_bad, all_usable] = self.branch(bad);
             self.b.switch_to_block(all_usable);
-            self.row(Some(bits), done);
             if !self.is_store {
                 self.load_at_once(bits, done);
             }
@@ -193,6 +188,9 @@ impl Code<'_> {
 
     /// Loads in all lanes, if many execute, whose addresses have all been checked, and goes to `done`.
     fn load_at_once(&mut self, bits: Value, done: Block) {
+        if self.access.bytes == self.shape.bytes() {
+            self.row(bits, done);
+        }
         let count = self.b.ins().popcnt(bits);
         let are_many = self.b.ins().icmp_imm_s(IntCC::SignedGreaterThanOrEqual, count, MANY_LANES);
         let [many, few] = self.branch(are_many);
@@ -202,24 +200,18 @@ impl Code<'_> {
         self.b.switch_to_block(few);
     }
 
-    /// If the addresses of all lanes, which have been checked, are consecutive, accesses all words at once and goes to `done`:
-    /// those in the lanes of `bits`, if given.
-    fn row(&mut self, bits: Option<Value>, done: Block) {
+    /// If all lanes load consecutive words, loads them at once and goes to `done`.
+    fn row(&mut self, bits: Value, done: Block) {
         let (lanes, bytes) = (self.shape.lanes, self.shape.bytes());
-        if self.access.bytes != bytes || self.shape.vectors() == 1 {
-            return;
-        }
         let first = self.address(0);
         let last = self.address(lanes - 1);
         // The first and the last lane tell most others from rows.
         let distance = self.b.ins().isub(last, first);
         let span = (bytes * (lanes - 1)) as i64;
-        let mut may_be_row = self.b.ins().icmp_imm_s(IntCC::Equal, distance, span);
-        let masked = bits.filter(|_| self.is_store);
-        if masked.is_some() {
-            let is_alone = is_alone(&mut self.b, self.frame);
-            may_be_row = self.b.ins().band(may_be_row, is_alone);
-        }
+        let may_be_row = self.b.ins().icmp_imm_s(IntCC::Equal, distance, span);
+        let full = self.shape.full().cast_signed();
+        let is_full = self.b.ins().icmp_imm_s(IntCC::Equal, bits, full);
+        let may_be_row = self.b.ins().band(may_be_row, is_full);
         let [looks, each] = self.branch(may_be_row);
         self.b.switch_to_block(looks);
         let ty = self.shape.int_vector();
@@ -230,49 +222,42 @@ impl Code<'_> {
         let base = self.b.ins().splat(ty, word);
         let steps = self.vector(|i| (bytes * i) as u64);
         let start = self.b.ins().iadd(base, steps);
-        let further = self.vector(|_| VECTOR_BYTES as u64);
-        let (mut wanted, mut differ) = (start, self.vector(|_| 0));
-        for address in self.scratch_vectors(0) {
-            let differs = self.b.ins().bxor(address, wanted);
-            differ = self.b.ins().bor(differ, differs);
-            wanted = self.b.ins().iadd(wanted, further);
-        }
-        let differs = self.b.ins().vany_true(differ);
         let row = self.b.create_block();
-        self.b.ins().brif(differs, each, &[], row, &[]);
+        self.each_vector(start, |e, place, wanted| {
+            let address = e.b.ins().load(ty, aligned(), place, scratch(0));
+            let differ = e.b.ins().bxor(address, wanted);
+            let differs = e.b.ins().vany_true(differ);
+            let go_on = e.b.create_block();
+            e.b.ins().brif(differs, each, &[], go_on, &[]);
+            e.b.switch_to_block(go_on);
+            let further = e.vector(|_| VECTOR_BYTES as u64);
+            e.b.ins().iadd(wanted, further)
+        });
+        self.b.ins().jump(row, &[]);
         self.b.switch_to_block(row);
         let base = self.b.ins().iadd(self.memory, first);
-        match masked {
-            Some(bits) => {
-                let values = self.scratch_vectors(1);
-                let mask = expand(&mut self.b, self.shape, bits);
-                store_some(&mut self.b, base, &values, &mask);
-            }
-            None => self.move_row(base),
+        for k in 0..self.shape.vectors() {
+            let words = self.b.ins().load(ty, guest(), base, 16 * k as i32);
+            self.b.ins().store(aligned(), words, self.frame, scratch(3) + 16 * k as i32);
         }
         self.b.ins().jump(done, &[]);
         self.b.switch_to_block(each);
     }
 
-    /// Moves all words between the frame and memory from an address of the host on.
-    fn move_row(&mut self, base: Value) {
-        let (ty, is_store) = (self.shape.int_vector(), self.is_store);
-        for distance in (0..self.shape.vectors()).map(|k| (VECTOR_BYTES * k) as i32) {
-            if is_store {
-                let words = self.b.ins().load(ty, aligned(), self.frame, scratch(1) + distance);
-                self.b.ins().store(guest(), words, base, distance);
-            } else {
-                let words = self.b.ins().load(ty, guest(), base, distance);
-                self.b.ins().store(aligned(), words, self.frame, scratch(3) + distance);
-            }
-        }
-    }
-
-    fn scratch_vectors(&mut self, number: usize) -> Vec<Value> {
-        let ty = self.shape.int_vector();
-        let place = |k: usize| scratch(number) + (VECTOR_BYTES * k) as i32;
-        let vectors = 0..self.shape.vectors();
-        vectors.map(|k| self.b.ins().load(ty, aligned(), self.frame, place(k))).collect()
+    /// A loop over vectors, which needs fewer of the host's registers than one after the other: `f` gets the frame moved
+    /// to the vector and what it returned for the one before.
+    fn each_vector(&mut self, start: Value, f: impl FnOnce(&mut Self, Value, Value) -> Value) {
+        let [head, after] = [self.b.create_block(), self.b.create_block()];
+        let ty = self.b.func.dfg.value_type(start);
+        let [place, value] = [types::I64, ty].map(|ty| self.b.append_block_param(head, ty));
+        self.b.ins().jump(head, &[self.frame.into(), start.into()]);
+        self.b.switch_to_block(head);
+        let next = f(self, place, value);
+        let further = self.b.ins().iadd_imm_s(place, VECTOR_BYTES as i64);
+        let end = self.b.ins().iadd_imm_s(self.frame, (VECTOR_BYTES * self.shape.vectors()) as i64);
+        let is_end = self.b.ins().icmp(IntCC::Equal, further, end);
+        self.b.ins().brif(is_end, after, &[], head, &[further.into(), next.into()]);
+        self.b.switch_to_block(after);
     }
 
     /// The access in all lanes, at addresses that have been checked.
@@ -373,7 +358,9 @@ impl Code<'_> {
     /// Whether the address of any lane is not usable, whether it executes or not.
     fn any_outside(&mut self) -> Value {
         let ty = self.shape.int_vector();
-        let addresses = self.scratch_vectors(0);
+        let addresses: Vec<Value> = (0..self.shape.vectors())
+            .map(|k| self.b.ins().load(ty, aligned(), self.frame, scratch(0) + 16 * k as i32))
+            .collect();
         let from = self.is_store.then(|| {
             let from = self.plain_from();
             let word = match self.shape.bytes() {

@@ -6,7 +6,7 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 
-use super::parts::{LaneLoop, guest, is_alone, load, store, store_some};
+use super::parts::{LaneLoop, guest, load, store};
 use super::values::Val;
 use super::{Emitter, aligned};
 use crate::body::{Access, Src};
@@ -363,7 +363,8 @@ impl Emitter<'_, '_> {
         }
     }
 
-    /// Stores to a row in the lanes that execute, of which there are some, lowest first.
+    /// Stores to a row in the lanes that execute, of which there are some, lowest first. Not as vectors with what is there in
+    /// the other lanes: even if there is one core, the host or another machine may store to those words meanwhile.
     fn store_row_masked(
         &mut self,
         mut address: Val,
@@ -379,28 +380,15 @@ impl Emitter<'_, '_> {
         self.b.ins().brif(bad, any, &[], row, &[]);
         self.b.seal_block(any);
         self.b.seal_block(row);
-        // What is made on one of the ways is not known elsewhere.
         let (local, masks) = (self.at.local.clone(), self.at.masks.clone());
         self.b.switch_to_block(any);
         // Those that execute may be inside.
         let vectors = self.vectors(&mut address);
         self.scatter(&vectors, values, access, Lanes::Some);
         self.b.ins().jump(after, &[]);
-        (self.at.local, self.at.masks) = (local, masks.clone());
+        // What was made on the way is not known elsewhere.
+        (self.at.local, self.at.masks) = (local, masks);
         self.b.switch_to_block(row);
-        if self.is_consecutive(stride, access) {
-            let (whole, each) = (self.b.create_block(), self.b.create_block());
-            let is_alone = is_alone(&mut self.b, self.frame);
-            self.b.ins().brif(is_alone, whole, &[], each, &[]);
-            self.b.seal_block(whole);
-            self.b.seal_block(each);
-            self.b.switch_to_block(whole);
-            let (address, mask) = (self.host_address(lowest), self.executing_vectors());
-            store_some(&mut self.b, address, values, &mask);
-            self.b.ins().jump(after, &[]);
-            self.at.masks = masks;
-            self.b.switch_to_block(each);
-        }
         self.put_scratch(1, values);
         let ty = self.shape.int();
         let stride = self.constant(stride);

@@ -4,9 +4,7 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, ConstantData, InstBuilder, MemFlagsData, Type, Value, types};
 use cranelift_frontend::FunctionBuilder;
 
-use super::aligned;
 use crate::body::Access;
-use crate::frame::at;
 use crate::shape::{Shape, VECTOR_BYTES};
 
 /// Accesses of guest memory.
@@ -40,28 +38,6 @@ pub(super) fn store(
     let narrow = narrow(access);
     let word = if narrow == int { word } else { b.ins().ireduce(narrow, word) };
     b.ins().store(guest(), word, address, distance);
-}
-
-/// Whether the machine has no other core, which could access memory meanwhile.
-pub(super) fn is_alone(b: &mut FunctionBuilder<'_>, frame: Value) -> Value {
-    let cores = b.ins().load(types::I64, aligned(), frame, at!(place) + 16);
-    b.ins().icmp_imm_s(IntCC::Equal, cores, 1)
-}
-
-/// Stores vectors one behind the other in the lanes where the mask is all ones. Nobody else may access them meanwhile, as what
-/// is in the other lanes is stored again.
-pub(super) fn store_some(
-    b: &mut FunctionBuilder<'_>,
-    address: Value,
-    vectors: &[Value],
-    mask: &[Value],
-) {
-    for (k, (&vector, &mask)) in vectors.iter().zip(mask).enumerate() {
-        let (ty, distance) = (b.func.dfg.value_type(vector), (VECTOR_BYTES * k) as i32);
-        let old = b.ins().load(ty, guest(), address, distance);
-        let mixed = b.ins().bitselect(mask, vector, old);
-        b.ins().store(guest(), mixed, address, distance);
-    }
 }
 
 /// What an access moves.
