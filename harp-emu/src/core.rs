@@ -226,16 +226,13 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
             }
             self.poll_console(number);
             let mut left = budget;
-            if self.asks_host_code(budget) && !self.goes_precisely(observer.is_some()) {
+            if self.host_code.is_some()
+                && !self.goes_precisely(observer.is_some())
+                && let Some(barrier) = self.visit(number, &mut left)
+            {
                 // Work-groups that wait often are mostly here.
-                let before = self.issued;
-                if let Some(Barrier { id, warps, next }) = self.visit(number, budget) {
-                    self.wait(number, id, warps, next);
-                    continue;
-                }
-                left -= self.issued - before;
-            }
-            if left > 0 {
+                self.wait(number, barrier);
+            } else if left > 0 {
                 let end = self.issue(number, left, reborrow(&mut observer));
                 self.handle_end(number, end)?;
             }
@@ -334,15 +331,15 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
                 self.spawn(number, pc, register, value)?;
                 self.warps[number].pc = next;
             }
-            Event::Barrier { id, warps } => self.wait(number, id, warps, next),
+            Event::Barrier { id, warps } => self.wait(number, Barrier { id, warps, next }),
             Event::Unmasked | Event::CodeChanged => self.warps[number].pc = next,
             Event::Trap { kind, lanes } => return self.fault(number, kind, lanes, next),
         }
         Ok(())
     }
 
-    /// Lets warp `number` wait at barrier `id`, until `warps` do.
-    fn wait(&mut self, number: usize, id: u64, warps: u64, next: u64) {
+    /// Lets warp `number` wait at a barrier, until as many do as it is for.
+    fn wait(&mut self, number: usize, Barrier { id, warps, next }: Barrier) {
         self.warps[number].status = Status::Waiting { id, warps, next };
         self.warps.arrive(id, warps);
     }

@@ -40,6 +40,13 @@ pub(crate) enum Logic {
     All,
 }
 
+impl Logic {
+    /// Whether it asks all executing lanes.
+    pub(crate) fn is_vote(self) -> bool {
+        matches!(self, Logic::Any | Logic::All)
+    }
+}
+
 /// The bytes that an access moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Access {

@@ -7,7 +7,7 @@ use harp_emu::compute;
 use harp_isa::abi::{KernelEntry, RegisterRoles, SharedRoles};
 use harp_isa::{Gpr, Opcode, Pred, Sharing};
 
-use crate::body::{Access, Body, Compare, Inst, Logic, Src};
+use crate::body::{Access, Body, Compare, Inst, Src};
 use crate::class::Class;
 use crate::shape::Shape;
 
@@ -496,8 +496,7 @@ impl Rules {
             }
             Body::Logic { logic, dst, a, b } => {
                 let sources = state.is_uniform_pred(a) && state.is_uniform_pred(b);
-                let is_vote = matches!(logic, Logic::Any | Logic::All);
-                let same = sources || inst.is_once() || is_vote && lanes == Lanes::All;
+                let same = sources || inst.is_once() || logic.is_vote() && lanes == Lanes::All;
                 self.set_pred(state, dst, same, lanes);
             }
             _ => {

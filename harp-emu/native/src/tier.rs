@@ -171,7 +171,7 @@ impl CoreCode {
             let full = *frame.active == shape.full();
             let place = self.place(*frame.pc);
             let Some((left, entry)) =
-                place.as_ref().map(|place| (place.left, place.entries[usize::from(full)]))
+                place.map(|place| (place.left, place.entries[usize::from(full)]))
             else {
                 self.settle(frame.place[0], &mut frame.registers, frame.lane_words);
                 match self.outside(shape, frame) {
@@ -189,7 +189,7 @@ impl CoreCode {
                     return self.lent[usize::from(frame.place[0])].barrier();
                 }
                 _ => {
-                    let left = self.place(*frame.pc).as_ref().map_or(1, |place| place.left);
+                    let left = self.place(*frame.pc).map_or(1, |place| place.left);
                     return HostEnd::Pause(left);
                 }
             }
@@ -197,12 +197,12 @@ impl CoreCode {
     }
 
     /// The place of the instruction at `pc`, if host code has it.
-    fn place(&mut self, pc: u64) -> &Option<Place> {
+    fn place(&mut self, pc: u64) -> Option<&Place> {
         let recent = &mut self.recent[(pc ^ pc >> 6) as usize % RECENT];
         if recent.0 != pc {
             *recent = (pc, self.places.get(&pc).copied());
         }
-        &recent.1
+        recent.1.as_ref()
     }
 
     /// Looks for regions whose instructions are in memory, if there may be others than before.

@@ -38,12 +38,8 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
         }
         let mut left = budget;
         loop {
-            if self.asks_host_code(left) {
-                let before = self.issued;
-                if let Some(Barrier { id, warps, next }) = self.visit(number, left) {
-                    return End::Event { event: Event::Barrier { id, warps }, next };
-                }
-                left -= self.issued - before;
+            if let Some(Barrier { id, warps, next }) = self.visit(number, &mut left) {
+                return End::Event { event: Event::Barrier { id, warps }, next };
             }
             let share = match self.host_pause {
                 0 => left,
@@ -74,23 +70,23 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
         }
     }
 
-    /// Whether host code wants to be asked for that many instructions.
-    pub(super) fn asks_host_code(&self, budget: u64) -> bool {
-        self.host_pause == 0 && budget >= LEAST && self.host_code.is_some()
-    }
-
-    /// Issues what host code has for a warp, of `budget` instructions. Returns the barrier at which the warp is then, if it
-    /// is at one. Otherwise the interpreter goes on.
-    pub(super) fn visit(&mut self, number: usize, budget: u64) -> Option<Barrier> {
+    /// Issues what host code has for a warp, of `left` instructions, if it wants to be asked. Returns the barrier at which the
+    /// warp is then, if it is at one. Otherwise the interpreter goes on.
+    pub(super) fn visit(&mut self, number: usize, left: &mut u64) -> Option<Barrier> {
+        if self.host_pause > 0 || *left < LEAST {
+            return None;
+        }
         let before = self.warps[number].stats.steps;
-        let end = self.lend(number, budget)?;
+        let end = self.lend(number, *left)?;
         let barrier = match end {
             HostEnd::Barrier { id, warps, insts, next } => {
                 self.issue_barrier(number, insts).then_some(Barrier { id, warps, next })
             }
             HostEnd::Pause(_) => None,
         };
-        self.issued += self.warps[number].stats.steps - before;
+        let issued = self.warps[number].stats.steps - before;
+        self.issued += issued;
+        *left -= issued;
         self.host_pause = match end {
             HostEnd::Pause(pause) => pause.max(1),
             HostEnd::Barrier { .. } => u64::from(barrier.is_none()),

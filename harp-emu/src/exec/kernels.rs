@@ -146,16 +146,21 @@ pub(super) fn map<W: Word, const N: usize, O: Operation<W, W>>(
     select: Option<&[Group<W>; N]>,
     operation: O,
 ) {
-    let apply = |c: usize, x: [W; GROUP]| {
-        let (old, y) = (dst[c].get(), b[c].get());
-        words!(i => operation.apply(old[i], x[i], y[i]))
-    };
     match select {
-        None => assign(dst, None, |c| apply(c, a[c].get())),
-        Some(select) => assign(dst, Some(select), |c| {
-            let (x, among) = (a[c].get(), select[c].get());
-            apply(c, words!(i => x[i] & among[i]))
-        }),
+        None => {
+            for c in 0..N {
+                let (old, x, y) = (dst[c].get(), a[c].get(), b[c].get());
+                dst[c].set(words!(i => operation.apply(old[i], x[i], y[i])));
+            }
+        }
+        Some(select) => {
+            for c in 0..N {
+                let (among, old) = (select[c].get(), dst[c].get());
+                let (x, y) = (a[c].get(), b[c].get());
+                let values = words!(i => operation.apply(old[i], x[i] & among[i], y[i]));
+                dst[c].set(blend(&select[c], values, &dst[c]));
+            }
+        }
     }
 }
 

@@ -165,9 +165,9 @@ impl Layout {
 
     /// The width of the instruction's immediate in bits; 0 if it has none.
     pub fn immediate_bits(self, opcode: Opcode) -> u8 {
-        let Some(registers) = tables::registers_beside_immediate(opcode) else { return 0 };
         match self.arch.encoding() {
-            Encoding::Word => word::immediate_bits(opcode, registers, self.arch),
+            Encoding::Word => word::immediate_bits(opcode, self.arch),
+            Encoding::Byte if tables::registers_beside_immediate(opcode).is_none() => 0,
             Encoding::Byte => self.arch.word().bits(),
         }
     }

@@ -24,8 +24,9 @@ pub(super) const fn funct_bits(opcode: Opcode) -> u8 {
     }
 }
 
-/// The width of the immediate of `opcode`, which has one and this many registers.
-pub(super) fn immediate_bits(opcode: Opcode, registers: u8, arch: ArchId) -> u8 {
+/// The width of the immediate of `opcode`; 0 if it has none.
+pub(super) fn immediate_bits(opcode: Opcode, arch: ArchId) -> u8 {
+    let Some(registers) = tables::registers_beside_immediate(opcode) else { return 0 };
     let before = 1 + arch.pred_bits() + OPCODE_BITS + registers * arch.gpr_bits();
     arch.word().bits() - before - funct_bits(opcode)
 }
@@ -46,14 +47,11 @@ pub(super) fn encode(
         Space::Extension(funct) => (ESCAPE, Some(funct)),
     };
     word.put(OPCODE_BITS, number.into());
-    let registers = tables::registers_beside_immediate(opcode).unwrap_or(0);
     for operand in operands {
         match *operand {
             Operand::Gpr(reg) => word.put(arch.gpr_bits(), reg.index().into()),
             Operand::Pred(reg) => word.put(arch.gpr_bits(), reg.index().into()),
-            Operand::Imm(imm) => {
-                word.put(immediate_bits(opcode, registers, arch), imm.cast_unsigned());
-            }
+            Operand::Imm(imm) => word.put(immediate_bits(opcode, arch), imm.cast_unsigned()),
         }
     }
     if let Some(funct) = funct {
@@ -80,10 +78,9 @@ pub(super) fn decode(bytes: &[u8], arch: ArchId) -> Result<(Instruction, usize),
     let guard = predicated.then(|| decoded_guard(opcode, guard, arch)).transpose()?;
     let mut operands = [Operand::Imm(0); MAX_OPERANDS];
     let descriptions = opcode.operands();
-    let registers = tables::registers_beside_immediate(opcode).unwrap_or(0);
     for (operand, description) in operands.iter_mut().zip(descriptions) {
         let field = if description.kind.is_immediate() {
-            fields.take_signed(immediate_bits(opcode, registers, arch))
+            fields.take_signed(immediate_bits(opcode, arch))
         } else {
             fields.take(arch.gpr_bits())
         };

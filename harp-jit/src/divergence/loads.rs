@@ -11,7 +11,8 @@ use cranelift_codegen::ir::{Function, Inst, InstBuilder};
 use crate::analysis::{Known, Uniformity, deciding_loads};
 use crate::intrinsic::Intrinsic;
 
-/// Does the loads that decide branches once. Returns whether there were any; facts about the function are invalid then.
+/// Does the loads that decide branches once. Returns whether there were any; facts about values are invalid then, the graph of
+/// the blocks is not.
 pub(super) fn load_once(func: &mut Function, facts: &Uniformity, known: Known<'_>) -> bool {
     let loads = deciding_loads(func, facts, known);
     for &load in &loads {

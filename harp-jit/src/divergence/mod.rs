@@ -149,7 +149,7 @@ pub(crate) fn prepare(
         clock.begin(Stage::Analysis);
         let facts = Uniformity::of(&func, graph, known);
         if loads == Loads::Once && loads::load_once(&mut func, &facts, known) {
-            graph = Graph::compute(&func);
+            graph = facts.into_graph();
             continue;
         }
         let regions = Regions::find(&func, &facts);

@@ -86,6 +86,7 @@ impl Body {
     ) -> Cow<'_, Body> {
         let mut body = Cow::Borrowed(self);
         let jump = size(&Item::Jump { guard: None, target: 0 });
+        debug_assert!(self.items.iter().all(|item| size(item) <= largest), "the largest size");
         // Most functions are so short that the items need not be looked at.
         if self.items.len() * largest + jump <= reach {
             return body;

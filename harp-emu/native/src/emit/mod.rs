@@ -9,7 +9,7 @@
 //! | module | contents |
 //! |---|---|
 //! | `values` | registers and predicates in their forms |
-//! | `alu`, `memory` | what instructions do |
+//! | `alu`, `predicates`, `memory` | what instructions do |
 //! | `helper` | functions that regions call for accesses that would take much code |
 //! | `assume` | what is assumed of their results, and guarded |
 //! | `parts` | pieces of code that regions and these functions share |
@@ -28,6 +28,7 @@ mod helper;
 mod memory;
 mod once;
 mod parts;
+mod predicates;
 mod slots;
 mod values;
 mod ways;

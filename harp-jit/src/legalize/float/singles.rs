@@ -4,12 +4,11 @@
 //! there is no call. So loops with few operations, which may be hot, have them in place, and so has what is not worth a
 //! frame. Everything else calls: the code is much shorter, and so is the time that it takes to compile it.
 
-use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::entity::EntitySet;
-use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::types::F32;
 use cranelift_codegen::ir::{Block, Function, Inst, Opcode};
-use cranelift_codegen::loop_analysis::LoopAnalysis;
+
+use crate::analysis::Graph;
 
 /// The most operations in the loops of a function that are expanded in place.
 const MAX_IN_LOOPS: usize = 16;
@@ -19,10 +18,7 @@ const MAX_OUTSIDE: usize = 2;
 
 /// The blocks in which routines compute, of these reachable ones.
 pub(super) fn called(func: &Function, blocks: &[Block]) -> EntitySet<Block> {
-    let cfg = ControlFlowGraph::with_function(func);
-    let dominators = DominatorTree::with_function(func, &cfg);
-    let mut loops = LoopAnalysis::new();
-    loops.compute(func, &cfg, &dominators);
+    let Graph { loops, .. } = Graph::compute(func);
     let (inside, outside): (Vec<Block>, Vec<Block>) =
         blocks.iter().partition(|&&block| loops.innermost_loop(block).is_some());
     let count =
