@@ -63,6 +63,7 @@
 //! |---|---|
 //! | `shape`, `body` | a machine's registers in host vectors; instructions by family |
 //! | `class`, `rules`, `region`, `live` | what is known of registers; blocks and edges; what is live |
+//! | `homes` | which vectors are in the machine's registers between blocks |
 //! | `rows`, `lent` | registers of which host code keeps lane 0 only; what it keeps of a warp from visit to visit |
 //! | `frame`, `code` | the state that host code shares with Rust; the only `unsafe` code, with its argument |
 //! | `emit` | regions to Cranelift's functions |
@@ -76,6 +77,7 @@ mod class;
 mod code;
 mod emit;
 mod frame;
+mod homes;
 mod lent;
 mod live;
 mod observe;

@@ -45,7 +45,7 @@ const CRATES: [(&str, Floors); 9] = [
             &["body", "rows"],
             &["rules"],
             &["frame", "observe", "region"],
-            &["code", "live", "record"],
+            &["code", "homes", "live", "record"],
             &["emit"],
             &["translated"],
             &["lent", "shared"],

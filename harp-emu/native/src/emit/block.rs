@@ -22,6 +22,8 @@ pub(super) struct Local {
     pub(super) preds: Vec<PredVal>,
     /// The predicates that the block has written.
     pub(super) written_preds: u64,
+    /// The registers that the block has written.
+    pub(super) written_regs: u64,
     /// The registers that may differ from those in memory.
     pub(super) changed: u64,
 }
@@ -33,6 +35,7 @@ impl Local {
             written: vec![None; state.regs.len()],
             preds: vec![PredVal::default(); 64],
             written_preds: 0,
+            written_regs: 0,
             changed,
         }
     }

@@ -3,7 +3,7 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
 
-use super::values::Val;
+use super::values::{Val, Vectors};
 use super::ways::{Place, bits_of};
 use super::{Emitter, aligned};
 use crate::body::Body;
@@ -321,8 +321,9 @@ impl Emitter<'_, '_> {
         self.b.ins().jump(target, &[]);
     }
 
-    /// Defines the variables that a block needs before which `state` holds.
+    /// Defines the variables that a block needs before which `state` holds, and brings home what it expects there.
     fn define(&mut self, state: &State, needed: Bits) {
+        let mut homed: Vec<(usize, Vectors)> = Vec::new();
         for r in bits_of(self.region.registers & needed.regs) {
             let index = usize::from(r);
             let class = state.regs[index];
@@ -338,6 +339,10 @@ impl Emitter<'_, '_> {
                     let scalar = self.reg_scalar(r);
                     self.b.def_var(self.variables.scalars[index], scalar);
                 }
+                Class::Vector if self.is_at_home(index) => {}
+                Class::Vector if self.has_home(index) => {
+                    homed.push((index, self.reg_vectors(r)));
+                }
                 Class::Vector => {
                     let vectors = self.reg_vectors(r);
                     for (k, &v) in vectors.iter().enumerate() {
@@ -345,6 +350,10 @@ impl Emitter<'_, '_> {
                     }
                 }
             }
+        }
+        // One vector of all registers after the other, so that little is alive at the same time: see `late`.
+        for k in 0..self.shape.vectors() {
+            homed.iter().for_each(|(r, vectors)| self.store_register(*r, k, vectors[k]));
         }
         for p in bits_of(self.at.local.written_preds & needed.preds) {
             let bits = self.pred_bits(p);

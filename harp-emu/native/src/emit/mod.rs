@@ -2,7 +2,8 @@
 //!
 //! Each block of the region is a block of Cranelift's, or several. Registers and predicates are variables, of which
 //! Cranelift's builder makes SSA values: for a register one for lane 0 and one for each vector, of which a block uses
-//! those that the register's class before the block needs. Whatever must be left to the interpreter jumps to a *stub*,
+//! those that the register's class before the block needs. Where registers are many, most vectors are no variables: between
+//! blocks they are in the machine's registers, from which a block loads what it reads. Whatever must be left to the interpreter jumps to a *stub*,
 //! which writes the state as it was at the head of the block, or behind its last effect, and returns. Counts are
 //! added to the frame at the ends of blocks, and in stubs for the part that was done.
 //!
@@ -12,6 +13,7 @@
 //! | `alu`, `predicates`, `memory` | what instructions do |
 //! | `helper` | functions that regions call for accesses that would take much code |
 //! | `assume` | what is assumed of their results, and guarded |
+//! | `late` | the order of instructions without effects |
 //! | `parts` | pieces of code that regions and these functions share |
 //! | `block` | a block's instructions, and what they count |
 //! | `slots` | words of memory whose contents are known |
@@ -25,6 +27,7 @@ mod assume;
 mod block;
 mod control;
 mod helper;
+mod late;
 mod memory;
 mod once;
 mod parts;
@@ -38,13 +41,14 @@ use std::collections::BTreeMap;
 
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::{
-    self, AbiParam, Block, FuncRef, InstBuilder, MemFlagsData, Signature, UserFuncName, Value,
-    types,
+    self, AbiParam, AliasRegionData, Block, FuncRef, InstBuilder, MemFlagsData, Signature,
+    UserFuncName, Value, types,
 };
 use cranelift_codegen::isa::{CallConv, TargetIsa};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
 
 use crate::frame::at;
+use crate::homes::homes;
 use crate::live::Live;
 use crate::region::{Key, Region};
 use crate::rows::Rows;
@@ -79,6 +83,10 @@ struct Emitter<'a, 'b> {
     memory_bytes: u64,
     has_fma: bool,
     call_conv: CallConv,
+    /// Registers whose vectors are in the machine's registers between blocks, as bits.
+    homes: u64,
+    /// Accesses of the machine's registers, which overlap with no others.
+    register_flags: MemFlagsData,
     variables: Variables,
     blocks: BTreeMap<Key, Block>,
     /// The predicates that the region reads or writes, and those that it writes, as bits.
@@ -145,6 +153,10 @@ pub(crate) fn emit(
     let has_fma =
         isa.isa_flags().iter().any(|flag| flag.name == "has_fma" && flag.as_bool() == Some(true));
     let preds = preds_of(region);
+    let homes = homes(region, shape);
+    let is_apart = AliasRegionData { user_id: 0, description: "registers".into() };
+    let is_apart = b.func.dfg.alias_regions.insert(is_apart);
+    let register_flags = aligned().with_alias_region(Some(is_apart));
     let at = At::start(region, region.head);
     let mut emitter = Emitter {
         b,
@@ -155,6 +167,8 @@ pub(crate) fn emit(
         memory_bytes,
         has_fma,
         call_conv,
+        homes,
+        register_flags,
         variables,
         blocks,
         preds,
@@ -177,6 +191,9 @@ pub(crate) fn emit(
     emitter.b.seal_all_blocks();
     let Emitter { b, rows, helpers, places, .. } = emitter;
     b.finalize(isa.frontend_config());
+    if homes != 0 {
+        late::order(&mut context.func);
+    }
     let helpers = helpers
         .iter()
         .map(|(helper, _)| helper.function(shape, memory_bytes, isa.frontend_config()))

@@ -8,6 +8,7 @@ use cranelift_codegen::ir::{self, InstBuilder, InstructionData, MemFlagsData, Ty
 use super::Emitter;
 use super::parts::{expand, vector_constant};
 use crate::class::Class;
+use crate::shape::VECTOR_BYTES;
 
 /// Vectors that hold all lanes.
 pub(super) type Vectors = Rc<[Value]>;
@@ -172,8 +173,41 @@ impl Emitter<'_, '_> {
     }
 
     fn vector_variables(&mut self, r: usize) -> Vectors {
+        if self.is_at_home(r) {
+            return (0..self.shape.vectors()).map(|k| self.load_register(r, k)).collect();
+        }
         let variables = self.variables.vectors[r].clone();
         variables.iter().map(|&variable| self.b.use_var(variable)).collect()
+    }
+
+    /// Whether the machine's registers hold the vectors of this one.
+    pub(super) fn is_at_home(&self, r: usize) -> bool {
+        let is_written = self.at.local.written_regs >> r & 1 != 0;
+        self.has_home(r)
+            && !is_written
+            && self.region.blocks[&self.at.key].state.regs[r] == Class::Vector
+    }
+
+    /// Whether its vectors are in the machine's registers between blocks.
+    pub(super) fn has_home(&self, r: usize) -> bool {
+        self.homes >> r & 1 != 0
+    }
+
+    /// Vector number `k` of a register of the machine.
+    pub(super) fn load_register(&mut self, r: usize, k: usize) -> Value {
+        let (ty, flags, offset) =
+            (self.shape.int_vector(), self.register_flags, self.register_offset(r, k));
+        self.b.ins().load(ty, flags, self.registers, offset)
+    }
+
+    pub(super) fn store_register(&mut self, r: usize, k: usize, v: Value) {
+        let (flags, offset) = (self.register_flags, self.register_offset(r, k));
+        self.b.ins().store(flags, v, self.registers, offset);
+    }
+
+    fn register_offset(&self, r: usize, k: usize) -> i32 {
+        let bytes = r * self.shape.lane_words * self.shape.bytes() + VECTOR_BYTES * k;
+        i32::try_from(bytes).unwrap_or(i32::MAX)
     }
 
     pub(super) fn reg_scalar(&mut self, r: u8) -> Value {

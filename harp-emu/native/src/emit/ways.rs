@@ -65,10 +65,11 @@ impl Emitter<'_, '_> {
                 }
                 Class::Vector => {
                     expected.vectors |= 1 << r;
+                    if self.has_home(index) {
+                        continue;
+                    }
                     for k in 0..self.shape.vectors() {
-                        let (ty, registers) = (self.shape.int_vector(), self.registers);
-                        let offset = self.register_offset(r, k);
-                        let v = self.b.ins().load(ty, aligned(), registers, offset);
+                        let v = self.load_register(index, k);
                         self.b.def_var(self.variables.vectors[index][k], v);
                     }
                 }
@@ -105,11 +106,6 @@ impl Emitter<'_, '_> {
         self.shape.arch.is_shared_pred(Pred::new(p))
     }
 
-    fn register_offset(&self, r: u8, k: usize) -> i32 {
-        let bytes = usize::from(r) * self.shape.lane_words * self.shape.bytes() + 16 * k;
-        i32::try_from(bytes).unwrap_or(i32::MAX)
-    }
-
     /// What is left of the budget.
     pub(super) fn budget_left(&mut self) -> Value {
         let issued = self.at.counts.issued.cast_signed();
@@ -139,10 +135,11 @@ impl Emitter<'_, '_> {
 
     fn write_back(&mut self, place: Place, why: Value, needed: Bits) {
         self.settle();
-        let (mut rows, mut pending, mut foreign) = (Vec::new(), 0, 0);
+        let (mut rows, mut pending, mut vectors, mut foreign) = (Vec::new(), 0, 0, 0);
         let mut way = WayOut { preds: self.preds[1] & needed.preds, ..WayOut::default() };
         for r in bits_of(self.at.local.changed & self.region.registers & needed.regs) {
-            let (class, index) = (self.reg(r).class, usize::from(r));
+            let index = usize::from(r);
+            let class = self.at.local.regs[index].class;
             if class != Class::Vector {
                 rows.push(Row::new(r, class));
                 pending |= 1 << r;
@@ -155,6 +152,10 @@ impl Emitter<'_, '_> {
                     self.b.def_var(self.variables.scalars[index], scalar);
                 }
                 Class::Vector => {
+                    vectors |= 1 << r;
+                    if self.is_at_home(index) {
+                        continue;
+                    }
                     way.vectors |= 1 << r;
                     for (k, &v) in self.reg_vectors(r).iter().enumerate() {
                         self.b.def_var(self.variables.vectors[index][k], v);
@@ -181,7 +182,7 @@ impl Emitter<'_, '_> {
         };
         let left = self.budget_left();
         let exits = &mut self.rows.exits;
-        let leaves = Exit { rows, pending, vectors: way.vectors, foreign };
+        let leaves = Exit { rows, pending, vectors, foreign };
         let exit = exits.iter().position(|other| *other == leaves).unwrap_or(exits.len());
         if exit == exits.len() {
             exits.push(leaves);
@@ -216,8 +217,7 @@ impl Emitter<'_, '_> {
             for r in bits_of(way.vectors) {
                 for k in 0..self.shape.vectors() {
                     let v = self.b.use_var(self.variables.vectors[usize::from(r)][k]);
-                    let (registers, offset) = (self.registers, self.register_offset(r, k));
-                    self.b.ins().store(aligned(), v, registers, offset);
+                    self.store_register(usize::from(r), k, v);
                 }
             }
             for p in bits_of(way.preds) {
