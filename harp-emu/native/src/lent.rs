@@ -101,7 +101,7 @@ impl Lent {
         if why != Leave::Entry {
             let exit = translated.rows.exits.get(raw.exit as usize)?;
             let is_another = self.exit != Some(raw.exit);
-            self.held.take(exit, is_another, &mut raw.scalars);
+            self.held.take(exit, translated.rows.stored, is_another, &mut raw.scalars);
             (self.exit, foreign) = (Some(raw.exit), exit.foreign);
         }
         self.waits = why == Leave::Barrier;

@@ -14,6 +14,8 @@ pub(crate) struct Rows {
     /// What each entry expects.
     pub(crate) entries: Vec<Entry>,
     pub(crate) exits: Vec<Exit>,
+    /// Registers of which the region may have written all lanes on its way to any exit, as bits.
+    pub(crate) stored: u64,
 }
 
 /// What an entry expects.
@@ -80,11 +82,17 @@ impl Held {
         self.known = 0;
     }
 
-    /// Takes what an exit leaves. Lane 0 of its rows is in `scalars`, or put there if it is known. An exit that was the
+    /// Takes what an exit leaves, on whose way code may have `stored` registers. Lane 0 of its rows is in `scalars`, or put there if it is known. An exit that was the
     /// last one before, too, has nothing new.
-    pub(crate) fn take(&mut self, exit: &Exit, is_another: bool, scalars: &mut [u64; 64]) {
+    pub(crate) fn take(
+        &mut self,
+        exit: &Exit,
+        stored: u64,
+        is_another: bool,
+        scalars: &mut [u64; 64],
+    ) {
         self.pending = self.pending & !exit.vectors | exit.pending;
-        self.known &= !exit.vectors;
+        self.known &= !(exit.vectors | stored);
         if is_another {
             for &Row { reg, first, stride } in &exit.rows {
                 let r = usize::from(reg);

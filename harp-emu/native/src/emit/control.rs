@@ -341,6 +341,7 @@ impl Emitter<'_, '_> {
                 }
                 Class::Vector if self.is_at_home(index) => {}
                 Class::Vector if self.has_home(index) => {
+                    self.rows.stored |= 1 << r;
                     homed.push((index, self.reg_vectors(r)));
                 }
                 Class::Vector => {
