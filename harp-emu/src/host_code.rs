@@ -15,8 +15,9 @@ use crate::word::{MemoryWords, RegisterWords, Word};
 /// Makes what runs warps in host code, for machines that share it.
 pub trait HostTier: Send + Sync {
     /// For one core of a machine, which executes in the order of fetched instructions, at physical addresses, with IEEE
-    /// floats; no instruction is observed.
-    fn for_core(&self, arch: ArchId) -> Box<dyn HostCode>;
+    /// floats; no instruction is observed. In the [registers](Frame::registers) of its warps there are `lane_words` words
+    /// from a register to the next, at least 8.
+    fn for_core(&self, arch: ArchId, lane_words: usize) -> Box<dyn HostCode>;
 }
 
 /// Runs the warps of a core in host code, where it can.
@@ -27,7 +28,7 @@ pub trait HostCode: Send {
     fn run(&mut self, frame: &mut Frame<'_>) -> HostEnd;
 
     /// Writes the registers of a warp that are not written yet. They are laid out as in a [`Frame`].
-    fn settle(&mut self, warp: u16, registers: &mut RegisterWords<'_>, lane_words: usize);
+    fn settle(&mut self, warp: u16, registers: &mut RegisterWords<'_>);
 
     /// The addresses of all instructions that it may run without looking at memory again lie in this range; the end
     /// is the first address behind. Stores to it are left to the interpreter, and followed by
@@ -60,17 +61,16 @@ pub enum HostEnd {
 /// The state of a ready warp, lent to a [`HostCode`].
 #[derive(Debug)]
 pub struct Frame<'a> {
-    /// The general registers: register r of lane i is word r * [`lane_words`](Self::lane_words) + i. Lanes that the
+    /// The general registers: register r of lane i is word r * `lane_words` + i, as [told](HostTier::for_core). Lanes that the
     /// machine lacks have undefined values. One that lanes share has the same value in all lanes.
     pub registers: RegisterWords<'a>,
-    /// The words from a register to the next, at least 8.
-    pub lane_words: usize,
     /// The predicates, each with a bit for each lane; bits of lanes that the machine lacks stay as they are. All bits of a
     /// predicate that lanes share are the same.
     pub predicates: &'a mut [u64; 64],
     /// All of guest memory.
     pub memory: MemoryWords<'a>,
-    /// The first address, a word's, from which on stores are plain: they concern neither read-only memory nor code.
+    /// The first address, a word's, from which on stores are plain: they concern neither read-only memory nor code. Whoever
+    /// has host code for instructions behind it raises it.
     pub plain_stores_from: u64,
     /// The address of the next instruction.
     pub pc: &'a mut u64,

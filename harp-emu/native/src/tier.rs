@@ -67,10 +67,10 @@ impl Native {
 }
 
 impl HostTier for Native {
-    fn for_core(&self, arch: ArchId) -> Box<dyn HostCode> {
+    fn for_core(&self, arch: ArchId, lane_words: usize) -> Box<dyn HostCode> {
         Box::new(CoreCode {
             shared: self.shared.clone(),
-            arch,
+            shape: Shape::new(arch, lane_words),
             callee: self.callee,
             program: 0,
             version: None,
@@ -79,7 +79,6 @@ impl HostTier for Native {
             recent: [(u64::MAX, None); RECENT],
             lent: Vec::new(),
             range: 0..0,
-            stores_from: 0,
             pause: FIRST_PAUSE,
             recorder: Recorder::default(),
             left: LeaveCounts::default(),
@@ -115,7 +114,7 @@ const RECENT: usize = 64;
 /// Host code for a core.
 struct CoreCode {
     shared: Arc<Shared>,
-    arch: ArchId,
+    shape: Shape,
     callee: Option<Callee>,
     program: Program,
     /// The version of the regions when it last looked, none if memory has changed since.
@@ -127,8 +126,6 @@ struct CoreCode {
     /// By the numbers of warps.
     lent: Vec<Lent>,
     range: Range<u64>,
-    /// The first address of a word behind the range.
-    stores_from: u64,
     pause: u64,
     recorder: Recorder,
     left: LeaveCounts,
@@ -140,14 +137,14 @@ impl HostCode for CoreCode {
     fn run(&mut self, frame: &mut Frame<'_>) -> HostEnd {
         let end = self.visit(frame);
         if !matches!(end, HostEnd::Barrier { .. }) {
-            self.settle(frame.place[0], &mut frame.registers, frame.lane_words);
+            self.settle(frame.place[0], &mut frame.registers);
         }
         end
     }
 
-    fn settle(&mut self, warp: u16, registers: &mut RegisterWords<'_>, lane_words: usize) {
+    fn settle(&mut self, warp: u16, registers: &mut RegisterWords<'_>) {
         if let Some(lent) = self.lent.get_mut(usize::from(warp)) {
-            lent.settle(registers, &Shape::new(self.arch, lane_words));
+            lent.settle(registers, &self.shape);
         }
     }
 
@@ -165,23 +162,22 @@ impl HostCode for CoreCode {
 impl CoreCode {
     /// Runs regions as long as one follows the other.
     fn visit(&mut self, frame: &mut Frame<'_>) -> HostEnd {
-        let shape = Shape::new(self.arch, frame.lane_words);
         loop {
-            self.adopt(shape, frame);
-            let full = *frame.active == shape.full();
+            self.adopt(frame);
+            let full = *frame.active == self.shape.full();
             let place = self.place(*frame.pc);
             let Some((left, entry)) =
                 place.map(|place| (place.left, place.entries[usize::from(full)]))
             else {
-                self.settle(frame.place[0], &mut frame.registers, frame.lane_words);
-                match self.outside(shape, frame) {
+                self.settle(frame.place[0], &mut frame.registers);
+                match self.outside(frame) {
                     Some(pause) => return HostEnd::Pause(pause),
                     None => continue,
                 }
             };
             self.pause = FIRST_PAUSE;
             let Some((number, entry)) = entry else { return HostEnd::Pause(left) };
-            match self.enter(number, entry, shape, frame) {
+            match self.enter(number, entry, frame) {
                 // It goes on where another entry may be.
                 Some(Leave::End) if frame.budget > 0 => {}
                 Some(Leave::Foreign) => return HostEnd::Pause(1),
@@ -206,16 +202,16 @@ impl CoreCode {
     }
 
     /// Looks for regions whose instructions are in memory, if there may be others than before.
-    fn adopt(&mut self, shape: Shape, frame: &Frame<'_>) {
+    fn adopt(&mut self, frame: &mut Frame<'_>) {
         let version = self.shared.version.load(Ordering::Acquire);
         if self.version != Some(version) {
-            self.adopt_all(version, shape, frame);
+            self.adopt_all(version, frame);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn adopt_all(&mut self, version: u64, shape: Shape, frame: &Frame<'_>) {
+    fn adopt_all(&mut self, version: u64, frame: &mut Frame<'_>) {
         self.program = self.callee.map_or(0, |callee| {
             digest(frame.memory, callee.start..callee.start.saturating_add(callee.bytes))
         });
@@ -229,12 +225,13 @@ impl CoreCode {
         let all = self.shared.regions().all.clone();
         let memory = frame.memory;
         let here =
-            all.into_iter().filter(|translated| translated.holds(shape, self.callee, memory));
+            all.into_iter().filter(|translated| translated.holds(self.shape, self.callee, memory));
         let here: Vec<_> = here.collect();
         for translated in here {
             self.add(translated);
         }
-        self.stores_from = self.range.end.next_multiple_of(shape.bytes() as u64);
+        let behind = self.range.end.next_multiple_of(self.shape.bytes() as u64);
+        frame.plain_stores_from = frame.plain_stores_from.max(behind);
         self.version = Some(version);
     }
 
@@ -262,13 +259,7 @@ impl CoreCode {
     }
 
     /// Runs a region. Returns why it was left; `None` if it was not entered.
-    fn enter(
-        &mut self,
-        number: usize,
-        entry: usize,
-        shape: Shape,
-        frame: &mut Frame<'_>,
-    ) -> Option<Leave> {
+    fn enter(&mut self, number: usize, entry: usize, frame: &mut Frame<'_>) -> Option<Leave> {
         let Adopted { translated, tally } = self.adopted.get_mut(number)?;
         let warp = usize::from(frame.place[0]);
         if self.lent.len() <= warp {
@@ -276,9 +267,8 @@ impl CoreCode {
         }
         let lent = &mut self.lent[warp];
         let before = frame.budget;
-        let is_as_expected = lent.arrive(translated, [number, entry], &shape, frame);
+        let is_as_expected = lent.arrive(translated, [number, entry], &self.shape, frame);
         let raw = &mut *lent.raw;
-        raw.plain_from = raw.plain_from.max(self.stores_from);
         raw.entry = entry as u64;
         if translated.places > 0 {
             raw.leaving = self.visits % (translated.places + 1);
@@ -294,7 +284,7 @@ impl CoreCode {
         } else {
             Leave::Entry
         };
-        lent.leave(translated, why, &shape, frame)?;
+        lent.leave(translated, why, &self.shape, frame)?;
         let issued = before - frame.budget;
         self.visits += 1;
         self.issued += issued;
@@ -366,10 +356,10 @@ impl CoreCode {
 
     /// Where there is no host code: translates, or returns for how many instructions it does not want to be asked.
     #[inline(never)]
-    fn outside(&mut self, shape: Shape, frame: &Frame<'_>) -> Option<u64> {
-        let key = Key::new(*frame.pc, *frame.active == shape.full());
+    fn outside(&mut self, frame: &Frame<'_>) -> Option<u64> {
+        let key = Key::new(*frame.pc, *frame.active == self.shape.full());
         let When::After(limit) = self.shared.when else {
-            let formed = self.form(key, shape, frame);
+            let formed = self.form(key, frame);
             let is_there = formed.is_some_and(|formed| self.shared.translate(self.program, formed));
             return if is_there { None } else { Some(1) };
         };
@@ -381,12 +371,12 @@ impl CoreCode {
             }
             self.recorder.start();
         }
-        let step = self.recorder.step(key, shape, frame);
+        let step = self.recorder.step(key, self.shape, frame);
         if let Step::Wait(pause) = step {
             return Some(pause);
         }
         let is_found = matches!(step, Step::Found);
-        if let Some(formed) = is_found.then(|| self.form(key, shape, frame)).flatten() {
+        if let Some(formed) = is_found.then(|| self.form(key, frame)).flatten() {
             self.shared.translate_later(self.program, formed);
         } else {
             let mut regions = self.shared.regions();
@@ -410,7 +400,7 @@ impl CoreCode {
     }
 
     /// Forms a region at the warp's pc, if one is wanted there.
-    fn form(&self, key: Key, shape: Shape, frame: &Frame<'_>) -> Option<Formed> {
+    fn form(&self, key: Key, frame: &Frame<'_>) -> Option<Formed> {
         let assumed = {
             let regions = self.shared.regions();
             if regions.refused.contains(&(self.program, key)) || regions.all.len() >= MOST_REGIONS {
@@ -421,6 +411,7 @@ impl CoreCode {
         let when = self.shared.when;
         let seen = (!when.is_at_once()).then(|| self.recorder.seen());
         // In tests, programs for machines with many registers see all that is done for others.
+        let shape = self.shape;
         let follows = shape.arch.gprs() < MANY_REGISTERS || when.is_at_once();
         let (callee, leaves) = (self.callee, when == When::Leaving);
         let rules = Rules { shape, assumed, callee, leaves, follows };

@@ -22,7 +22,7 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
     /// Lets a warp run in host code of this tier, where it has some. There is none for addresses that are translated.
     pub(super) fn use_tier(&mut self, tier: &dyn HostTier) {
         let Env { translates, arch, .. } = self.env;
-        self.host_code = (!translates).then(|| tier.for_core(arch));
+        self.host_code = (!translates).then(|| tier.for_core(arch, C * crate::warp::GROUP));
         (self.host_pause, self.unsettled) = (0, 0);
     }
 
@@ -115,7 +115,6 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
         let predicates = warp.preds.first_chunk_mut()?;
         let mut frame = Frame {
             registers: W::registers(warp.regs.as_flattened_mut().as_flattened_mut()),
-            lane_words: C * crate::warp::GROUP,
             predicates,
             memory: W::memory(env.cells),
             plain_stores_from: env.plain_stores_from,
@@ -128,12 +127,12 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
             place: [u16::from(name(number)), env.core, env.cores],
         };
         let end = host_code.run(&mut frame);
+        self.env.plain_stores_from = frame.plain_stores_from;
         let bit = 1 << number;
         self.unsettled &= !bit;
         if matches!(end, HostEnd::Barrier { .. }) {
             self.unsettled |= bit;
         }
-        self.env.plain_stores_from = self.plain_stores_from();
         Some(end)
     }
 
@@ -146,7 +145,7 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
         if let Some(host_code) = &mut self.host_code {
             let words = self.warps[number].regs.as_flattened_mut().as_flattened_mut();
             let mut registers = W::registers(words);
-            host_code.settle(name(number).into(), &mut registers, C * crate::warp::GROUP);
+            host_code.settle(name(number).into(), &mut registers);
         }
     }
 

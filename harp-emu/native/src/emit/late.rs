@@ -8,14 +8,19 @@
 
 use std::collections::HashMap;
 
-use cranelift_codegen::ir::{AliasRegion, Function, Inst, InstructionData, ValueDef};
+use cranelift_codegen::entity::SecondaryMap;
+use cranelift_codegen::ir::{AliasRegion, Block, Function, Inst, InstructionData, ValueDef};
 
 /// Orders the instructions of all blocks.
 pub(super) fn order(func: &mut Function) {
-    let blocks: Vec<_> = func.layout.blocks().collect();
+    let blocks: Vec<Block> = func.layout.blocks().collect();
+    let mut index_of = SecondaryMap::new();
     for block in blocks {
         let insts: Vec<Inst> = func.layout.block_insts(block).collect();
-        let places = places(func, &insts);
+        for (index, &inst) in insts.iter().enumerate() {
+            index_of[inst] = index;
+        }
+        let places = places(func, block, &insts, &index_of);
         let mut order: Vec<usize> = (0..insts.len()).collect();
         // What goes before an instruction does so in the order that it was in.
         order.sort_by_key(|&index| (places[index], index == places[index]));
@@ -28,10 +33,15 @@ pub(super) fn order(func: &mut Function) {
     }
 }
 
-/// For each instruction the index of the one before which it goes, or its own if it stays.
-fn places(func: &Function, insts: &[Inst]) -> Vec<usize> {
+/// For each of a block's instructions, whose indices are given, the index of the one before which it goes, or its own if it
+/// stays.
+fn places(
+    func: &Function,
+    block: Block,
+    insts: &[Inst],
+    index_of: &SecondaryMap<Inst, usize>,
+) -> Vec<usize> {
     let dfg = &func.dfg;
-    let index_of: HashMap<Inst, usize> = insts.iter().copied().zip(0..).collect();
     // What only other blocks use goes to the end.
     let mut places = vec![insts.len().saturating_sub(1); insts.len()];
     // By place, the next store to a register.
@@ -53,8 +63,9 @@ fn places(func: &Function, insts: &[Inst]) -> Vec<usize> {
         }
         for value in dfg.inst_values(inst) {
             if let ValueDef::Result(source, _) = dfg.value_def(value)
-                && let Some(&source) = index_of.get(&source)
+                && func.layout.inst_block(source) == Some(block)
             {
+                let source = index_of[source];
                 places[source] = places[source].min(places[index]);
             }
         }

@@ -131,8 +131,8 @@ impl Peers {
         };
         let output = (workload.launches)(device, &mut once, self.scale)?;
         let mut best = first;
-        let runs_of = |usual: u32| self.runs.unwrap_or(usual);
-        if launches == 1 {
+        let runs = self.runs.unwrap_or(RUNS[usize::from(launches > 1)]);
+        if launches == 1 && runs > 1 {
             // Again and again on the same buffers.
             let mut again = |config: LaunchConfig, args: &[Arg]| {
                 let mut timed = || {
@@ -140,12 +140,12 @@ impl Peers {
                     best = best.min(time);
                     Ok(report)
                 };
-                (1..runs_of(RUNS[0])).try_for_each(|_| timed().map(drop))?;
+                (2..runs).try_for_each(|_| timed().map(drop))?;
                 timed()
             };
             (workload.launches)(device, &mut again, self.scale)?;
         } else {
-            for _ in 1..runs_of(RUNS[1]) {
+            for _ in 1..runs {
                 let mut sum = Duration::ZERO;
                 let mut again = |config: LaunchConfig, args: &[Arg]| {
                     let (time, report) = launch(config, args)?;
