@@ -48,16 +48,15 @@ impl Emitter<'_, '_> {
         self.exit(Place::At(self.at.inst.pc), Leave::Foreign, needed);
     }
 
-    /// Leaves for a barrier, if all lanes are known to give it the same operands.
+    /// Leaves for a barrier, whose operands are those of the first active lane.
     fn barrier(&mut self, id: u8, warps: u8) {
-        let operands = [id, warps];
-        let state = &self.at.state;
-        let is_uniform = |r: u8| state.regs[usize::from(r)].is_uniform();
-        if self.at.inst.guard.is_some() || !operands.into_iter().all(is_uniform) {
+        if self.at.inst.guard.is_some() {
             return self.foreign();
         }
-        let [id, warps] = operands.map(|r| {
-            let word = self.reg_scalar(r);
+        let [id, warps] = [id, warps].map(|r| {
+            let val = self.reg(r);
+            let mut first = self.in_first(val);
+            let word = self.scalar(&mut first);
             self.lengthen(word)
         });
         let insts = match self.at.inst.is_once() {

@@ -1,5 +1,5 @@
-//! What is done once for all lanes, on machines with registers that lanes share: operands come from the first lane that
-//! executes.
+//! What is done once for all lanes, barriers and what machines with registers that lanes share do so: operands come from the
+//! first lane that executes.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
