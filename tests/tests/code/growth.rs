@@ -29,14 +29,23 @@ fn processor_time(start: Instant) -> u128 {
     first.unwrap_or_else(|| start.elapsed().as_nanos())
 }
 
+/// Nanoseconds below which a time says little: some systems count in ticks.
+const LEAST_TIME: u128 = 20_000_000;
+
 /// How much longer it takes for a function four times as large: the least of several times that were measured.
 /// It is 4 if times are linear, 16 if they are quadratic.
 fn growth(size: usize, work: impl Fn(usize)) -> f64 {
     let start = Instant::now();
     let time = |size: usize| {
         let before = processor_time(start);
-        work(size);
-        (processor_time(start) - before) as f64
+        for rounds in 1.. {
+            work(size);
+            let time = processor_time(start) - before;
+            if time >= LEAST_TIME {
+                return time as f64 / f64::from(rounds);
+            }
+        }
+        f64::INFINITY
     };
     let mut least = f64::INFINITY;
     for _ in 0..4 {
