@@ -17,6 +17,7 @@ use harp_isa::abi::{ArgumentBlock, GroupField};
 use smallvec::SmallVec;
 
 use super::{KernelShape, Root};
+use crate::analysis::edges;
 use crate::intrinsic::Intrinsic;
 use crate::symbols::Symbols;
 
@@ -169,9 +170,7 @@ impl Solver<'_> {
     fn inst(&mut self, inst: Inst) -> bool {
         let dfg = &self.func.dfg;
         let mut changed = false;
-        for destination in
-            dfg.insts[inst].branch_destination(&dfg.jump_tables, &dfg.exception_tables)
-        {
+        for destination in edges(dfg, inst) {
             let params = dfg.block_params(destination.block(&dfg.value_lists));
             for (&param, arg) in params.iter().zip(destination.args(&dfg.value_lists)) {
                 if let BlockArg::Value(arg) = arg {

@@ -6,7 +6,7 @@
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
-use cranelift_codegen::ir::{Block, Function, Opcode};
+use cranelift_codegen::ir::{Block, BlockCall, DataFlowGraph, Function, Inst, Opcode, Value};
 use cranelift_codegen::loop_analysis::Loop;
 
 mod calls;
@@ -42,6 +42,11 @@ pub(crate) struct Flow {
     levels: Levels,
     /// Blocks with several predecessors from which no return is reachable.
     doomed_meetings: Vec<Block>,
+}
+
+/// Where an instruction may branch, and what it passes there.
+pub(crate) fn edges(dfg: &DataFlowGraph, inst: Inst) -> &[BlockCall] {
+    dfg.insts[inst].branch_destination(&dfg.jump_tables, &dfg.exception_tables)
 }
 
 impl Flow {
@@ -117,6 +122,21 @@ impl Flow {
     pub(crate) fn predecessors(&self, block: Block) -> impl Iterator<Item = Block> + '_ {
         let all = self.graph.cfg.pred_iter(block).map(|pred| pred.block);
         all.filter(|&pred| self.graph.dominators.is_reachable(pred))
+    }
+
+    /// The values that edges pass for parameter number `index` of a block.
+    pub(crate) fn passed<'a>(
+        &'a self,
+        func: &'a Function,
+        block: Block,
+        index: usize,
+    ) -> impl Iterator<Item = Value> + 'a {
+        let dfg = &func.dfg;
+        let branches = self.predecessors(block).filter_map(|pred| func.layout.last_inst(pred));
+        let edges = branches.flat_map(|branch| edges(dfg, branch));
+        edges
+            .filter(move |edge| edge.block(&dfg.value_lists) == block)
+            .filter_map(move |edge| edge.args(&dfg.value_lists).nth(index)?.as_value())
     }
 
     /// The closest block that dominates `block`; none for the entry.

@@ -86,15 +86,7 @@ impl Search<'_> {
                     self.todo.extend(func.dfg.inst_values(inst));
                 }
                 ValueDef::Param(block, index) => {
-                    for from in self.facts.flow().predecessors(block) {
-                        let Some(last) = func.layout.last_inst(from) else { continue };
-                        let dfg = &func.dfg;
-                        let edges = dfg.insts[last]
-                            .branch_destination(&dfg.jump_tables, &dfg.exception_tables);
-                        let edges = edges.iter().filter(|to| to.block(&dfg.value_lists) == block);
-                        let passed = edges.filter_map(|to| to.args(&dfg.value_lists).nth(index));
-                        self.todo.extend(passed.filter_map(|arg| arg.as_value()));
-                    }
+                    self.todo.extend(self.facts.flow().passed(func, block, index));
                 }
                 ValueDef::Union(..) => {}
             }

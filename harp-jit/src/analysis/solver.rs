@@ -18,7 +18,7 @@ use super::levels::{Node, Reconvergence};
 use super::limit::Limit;
 use super::once::{Loads, is_plain_load};
 use super::uses::Uses;
-use super::{Flow, sync};
+use super::{Flow, edges, sync};
 use crate::intrinsic::Intrinsic;
 use crate::width::{Rule, Width};
 
@@ -181,8 +181,7 @@ impl<'a> Solver<'a> {
             }
         }
         let dfg = &self.func.dfg;
-        let edges = dfg.insts[inst].branch_destination(&dfg.jump_tables, &dfg.exception_tables);
-        for edge in edges {
+        for edge in edges(dfg, inst) {
             let to = edge.block(&dfg.value_lists);
             let args = edge.args(&dfg.value_lists);
             for (&param, arg) in dfg.block_params(to).iter().zip(args) {

@@ -4,6 +4,8 @@ use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, BlockArg, BlockCall, Function, Inst, InstBuilder, Type};
 
+use crate::analysis::edges;
+
 /// An edge: one side of the terminator of a block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Edge {
@@ -14,7 +16,7 @@ pub(super) struct Edge {
 
 /// The number of a terminator's edges.
 pub(super) fn destinations(func: &Function, inst: Inst) -> usize {
-    calls(func, inst).len()
+    edges(&func.dfg, inst).len()
 }
 
 /// The edges to a block from reachable blocks, in layout order.
@@ -43,12 +45,12 @@ pub(super) fn hand_on(func: &mut Function, to: Block) -> Block {
 impl Edge {
     /// The edge's target.
     pub(super) fn target(self, func: &Function) -> Block {
-        calls(func, self.inst)[self.side].block(&func.dfg.value_lists)
+        edges(&func.dfg, self.inst)[self.side].block(&func.dfg.value_lists)
     }
 
     /// The arguments that the edge passes.
     pub(super) fn arguments(self, func: &Function) -> Vec<BlockArg> {
-        calls(func, self.inst)[self.side].args(&func.dfg.value_lists).collect()
+        edges(&func.dfg, self.inst)[self.side].args(&func.dfg.value_lists).collect()
     }
 
     /// Redirects the edge.
@@ -59,9 +61,4 @@ impl Edge {
             .branch_destination_mut(&mut dfg.jump_tables, &mut dfg.exception_tables);
         calls[self.side] = call;
     }
-}
-
-fn calls(func: &Function, inst: Inst) -> &[BlockCall] {
-    let dfg = &func.dfg;
-    dfg.insts[inst].branch_destination(&dfg.jump_tables, &dfg.exception_tables)
 }

@@ -3,6 +3,8 @@
 
 use cranelift_codegen::ir::{Block, Function, Inst};
 
+use crate::analysis::edges;
+
 /// Checks the blocks of a function all of whose references exist. The error comes with the instruction, if
 /// one is the cause.
 pub(super) fn check(func: &Function) -> Result<(), (Option<Inst>, String)> {
@@ -30,8 +32,7 @@ pub(super) fn check(func: &Function) -> Result<(), (Option<Inst>, String)> {
 
 fn check_branches(func: &Function, entry: Block, inst: Inst) -> Result<(), String> {
     let dfg = &func.dfg;
-    let targets = dfg.insts[inst].branch_destination(&dfg.jump_tables, &dfg.exception_tables);
-    for call in targets {
+    for call in edges(dfg, inst) {
         let block = call.block(&dfg.value_lists);
         if !func.layout.is_block_inserted(block) {
             return Err(format!("invalid block reference {block}"));

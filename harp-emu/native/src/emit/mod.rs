@@ -2,10 +2,10 @@
 //!
 //! Each block of the region is a block of Cranelift's, or several. Registers and predicates are variables, of which
 //! Cranelift's builder makes SSA values: for a register one for lane 0 and one for each vector, of which a block uses
-//! those that the register's class before the block needs. Where registers are many, most vectors are no variables: between
-//! blocks they are in the machine's registers, from which a block loads what it reads. Whatever must be left to the interpreter jumps to a *stub*,
-//! which writes the state as it was at the head of the block, or behind its last effect, and returns. Counts are
-//! added to the frame at the ends of blocks, and in stubs for the part that was done.
+//! those that the register's class before the block needs. On machines with many registers most vectors are no variables:
+//! between blocks they are in the machine's registers, from which a block loads what it reads. Whatever must be left to the
+//! interpreter jumps to a *stub*, which writes the state as it was at the head of the block, or behind its last effect, and
+//! returns. Counts are added to the frame at the ends of blocks, and in stubs for the part that was done.
 //!
 //! | module | contents |
 //! |---|---|

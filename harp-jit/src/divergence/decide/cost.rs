@@ -14,7 +14,7 @@ use super::def_use::{comparison, depends_on_lane};
 use super::regions::Candidate;
 use super::report::OddsReport;
 use super::{Facts, Prepared};
-use crate::analysis::{Flow, Uniformity};
+use crate::analysis::{Flow, Uniformity, edges};
 use crate::if_convert::{self, Trial};
 use crate::intrinsic::Intrinsic;
 use crate::isel::BlockIds;
@@ -170,8 +170,7 @@ impl<'a> Model<'a> {
             let here: f64 = weights[block];
             let Some(inst) = self.func().layout.last_inst(block) else { continue };
             let dfg = &self.func().dfg;
-            let calls = dfg.insts[inst].branch_destination(&dfg.jump_tables, &dfg.exception_tables);
-            let targets = calls.iter().map(|call| call.block(&dfg.value_lists));
+            let targets = edges(dfg, inst).iter().map(|call| call.block(&dfg.value_lists));
             let odds = self.odds(block);
             let parts = [odds.all_true + odds.divergent, odds.all_false + odds.divergent];
             for (target, part) in targets.zip(parts).filter(|(target, _)| *target != region.head) {
@@ -244,12 +243,11 @@ impl<'a> Model<'a> {
     /// The edges from `block` out of a region: how often each is taken, per execution of the block.
     fn ways_out(&self, region: &Candidate, block: Block) -> impl Iterator<Item = f64> {
         let dfg = &self.func().dfg;
-        let targets = self.func().layout.last_inst(block).map_or(&[] as &[_], |inst| {
-            dfg.insts[inst].branch_destination(&dfg.jump_tables, &dfg.exception_tables)
-        });
+        let branch = self.func().layout.last_inst(block);
+        let calls = branch.map_or(&[] as &[_], |branch| edges(dfg, branch));
         let odds = self.odds(block);
         let parts = [odds.all_true + odds.divergent, odds.all_false + odds.divergent];
-        let ways = targets.iter().map(|call| call.block(&dfg.value_lists)).zip(parts);
+        let ways = calls.iter().map(|call| call.block(&dfg.value_lists)).zip(parts);
         ways.filter(|(target, _)| !region.blocks.contains(target)).map(|(_, part)| part)
     }
 

@@ -7,7 +7,7 @@
 //! thesis omits.
 
 use cranelift_codegen::entity::EntitySet;
-use cranelift_codegen::ir::{BlockArg, Function, Inst, InstructionData, Opcode, Value, ValueDef};
+use cranelift_codegen::ir::{Function, Inst, InstructionData, Opcode, Value, ValueDef};
 
 use crate::analysis::Flow;
 use crate::intrinsic::Intrinsic;
@@ -58,7 +58,7 @@ fn is_nonunanimous(func: &Function, flow: &Flow, condition: Value) -> bool {
                 }
                 worklist.extend(func.dfg.inst_args(inst));
             }
-            ValueDef::Param(..) => worklist.extend(incoming(func, flow, value)),
+            ValueDef::Param(block, index) => worklist.extend(flow.passed(func, block, index)),
             ValueDef::Union(a, b) => worklist.extend([a, b]),
         }
     }
@@ -114,23 +114,6 @@ pub(super) fn depends_on_lane(func: &Function, value: Value) -> bool {
         }
     }
     false
-}
-
-/// The values that edges pass for a block parameter.
-fn incoming(func: &Function, flow: &Flow, param: Value) -> Vec<Value> {
-    let ValueDef::Param(block, index) = func.dfg.value_def(param) else { return Vec::new() };
-    let dfg = &func.dfg;
-    let mut values = Vec::new();
-    for pred in flow.predecessors(block) {
-        let Some(branch) = func.layout.last_inst(pred) else { continue };
-        let calls = dfg.insts[branch].branch_destination(&dfg.jump_tables, &dfg.exception_tables);
-        for call in calls.iter().filter(|call| call.block(&dfg.value_lists) == block) {
-            if let Some(BlockArg::Value(value)) = call.args(&dfg.value_lists).nth(index) {
-                values.push(value);
-            }
-        }
-    }
-    values
 }
 
 /// The comparison that defines a condition, if there is one.

@@ -17,6 +17,7 @@ use cranelift_frontend::Variable;
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
+use crate::analysis::edges;
 use crate::intrinsic::Intrinsic;
 
 /// The largest number of tracked values of variables at the ends of blocks. With many edges into other paths,
@@ -281,8 +282,7 @@ impl<'short> InstBuilderBase<'short> for Inserter<'short, '_> {
             builder.func.set_srcloc(inst, builder.place);
         }
         let dfg = &builder.func.dfg;
-        let calls = dfg.insts[inst].branch_destination(&dfg.jump_tables, &dfg.exception_tables);
-        for call in calls {
+        for call in edges(dfg, inst) {
             let branches = &mut builder.blocks[call.block(&dfg.value_lists)].branches;
             if branches.last() != Some(&inst) {
                 branches.push(inst);

@@ -20,6 +20,7 @@ use cranelift_codegen::ir::{
 use hashbrown::HashMap;
 
 use super::{LargeCode, resized};
+use crate::analysis::edges;
 use crate::error::Unsupported;
 use crate::intrinsic::Intrinsic;
 use crate::options::Execution;
@@ -405,8 +406,7 @@ impl Wide<'_> {
             _ => return None,
         }
         let dfg = &self.at.func.dfg;
-        let old = dfg.insts[inst].branch_destination(&dfg.jump_tables, &dfg.exception_tables);
-        let new: Vec<(Block, Vec<BlockArg>)> = old
+        let new: Vec<(Block, Vec<BlockArg>)> = edges(dfg, inst)
             .iter()
             .map(|call| {
                 let args = call.args(&dfg.value_lists).flat_map(|arg| match arg {
