@@ -366,7 +366,8 @@ impl Emitter<'_, '_> {
         self.count(2, lanes);
     }
 
-    fn count(&mut self, what: usize, lanes: Lanes) {
+    /// Counts an instruction, a load or a store, which are numbers 0 to 2 of [`Counts`].
+    pub(super) fn count(&mut self, what: usize, lanes: Lanes) {
         let is_once = self.at.inst.is_once();
         if lanes == Lanes::All || self.at.inst.guard.is_none() {
             let counts = &mut self.at.counts;
@@ -475,6 +476,10 @@ impl Emitter<'_, '_> {
 
     /// Leaves if `bad`, never in any other case.
     pub(super) fn leave_only_if(&mut self, bad: Value, why: Leave) {
+        if let Some(either) = self.disjuncts(bad) {
+            // Two jumps behind comparisons are shorter than the two results and what joins them.
+            return either.into_iter().for_each(|bad| self.leave_only_if(bad, why));
+        }
         let Some(stub) = self.at.stubs.last().map(|stub| stub.block) else { return };
         let why = self.long(why as u64);
         let go_on = self.b.create_block();

@@ -10,7 +10,7 @@ use crate::body::Body;
 use crate::class::Class;
 use crate::frame::{ENTRIES, Leave, NOWHERE, RawEntry, at};
 use crate::region::Key;
-use crate::rules::{Bits, State, lanes};
+use crate::rules::{Bits, Lanes, State, lanes};
 
 /// Bytes of an entry of the divergence stack.
 const ENTRY_BYTES: i32 = size_of::<RawEntry>() as i32;
@@ -105,17 +105,26 @@ impl Emitter<'_, '_> {
             return self.taken(link, target);
         }
         self.begin_leaving();
-        self.count_inst(lanes);
-        let bits = self.executing_bits();
-        let [some, none] = self.branch(bits);
+        let uniform_guard = inst.guard.filter(|_| self.has_uniform_guard());
+        let condition = if let Some(guard) = uniform_guard {
+            // All active lanes execute it if it is taken, else none.
+            self.at.counts.issued += 1;
+            self.pred_flag(guard)
+        } else {
+            self.count_inst(lanes);
+            self.executing_bits()
+        };
+        let [some, none] = self.branch(condition);
         self.in_block(none, |e| {
             let state = e.at.state.clone();
             e.go(Key::new(inst.next, full), &state);
         });
         self.b.switch_to_block(some);
-        if !self.has_uniform_guard() {
+        if uniform_guard.is_some() {
+            self.count(0, Lanes::All);
+        } else {
             let active = self.active_bits();
-            let differ = self.b.ins().icmp(IntCC::NotEqual, bits, active);
+            let differ = self.b.ins().icmp(IntCC::NotEqual, condition, active);
             self.leave_if(differ, Leave::Trap);
         }
         self.taken(link, target);

@@ -113,15 +113,14 @@ impl Emitter<'_, '_> {
                 self.b.ins().iconst(types::I8, i64::from(is_bad))
             }
             None => {
-                let last = self.constant(last);
-                let beyond = self.b.ins().icmp(IntCC::UnsignedGreaterThan, place, last);
-                if odd {
-                    let low = self.b.ins().band_imm_u(place, access.bytes as i64 - 1);
-                    let odd = self.b.ins().icmp_imm_s(IntCC::NotEqual, low, 0);
-                    self.b.ins().bor(beyond, odd)
-                } else {
-                    beyond
-                }
+                // Low bits that must not be set become the highest ones: then the word is above all that are inside.
+                let low = if odd { access.bytes.trailing_zeros() } else { 0 };
+                let turned = match low {
+                    0 => place,
+                    _ => self.b.ins().rotr_imm_u(place, i64::from(low)),
+                };
+                let last = self.constant(last >> low);
+                self.b.ins().icmp(IntCC::UnsignedGreaterThan, turned, last)
             }
         };
         if store {

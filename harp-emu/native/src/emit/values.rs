@@ -64,6 +64,15 @@ impl Emitter<'_, '_> {
         }
     }
 
+    /// The truth values of which one at least must hold, if the value says so.
+    pub(super) fn disjuncts(&self, value: Value) -> Option<[Value; 2]> {
+        let dfg = &self.b.func.dfg;
+        match dfg.insts[dfg.value_def(value).inst()?] {
+            InstructionData::Binary { opcode: ir::Opcode::Bor, args } => Some(args),
+            _ => None,
+        }
+    }
+
     /// A word as a value of 8 bytes.
     pub(super) fn lengthen(&mut self, word: Value) -> Value {
         match self.shape.bytes() {
