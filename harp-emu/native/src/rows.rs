@@ -82,8 +82,8 @@ impl Held {
         self.known = 0;
     }
 
-    /// Takes what an exit leaves, on whose way code may have `stored` registers. Lane 0 of its rows is in `scalars`, or put there if it is known. An exit that was the
-    /// last one before, too, has nothing new.
+    /// Takes what an exit leaves, on whose way code may have `stored` registers. Lane 0 of its rows is in `scalars`, or put
+    /// there if it is known. An exit that was the last one before, too, has nothing new.
     pub(crate) fn take(
         &mut self,
         exit: &Exit,

@@ -410,8 +410,8 @@ impl CoreCode {
         };
         let when = self.shared.when;
         let seen = (!when.is_at_once()).then(|| self.recorder.seen());
-        // In tests, programs for machines with many registers see all that is done for others.
         let shape = self.shape;
+        // In tests, programs for machines with many registers see all that is done for others.
         let follows = shape.arch.gprs() < MANY_REGISTERS || when.is_at_once();
         let (callee, leaves) = (self.callee, when == When::Leaving);
         let rules = Rules { shape, assumed, callee, leaves, follows };

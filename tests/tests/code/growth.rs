@@ -37,15 +37,15 @@ const LEAST_TIME: u128 = 20_000_000;
 fn growth(size: usize, work: impl Fn(usize)) -> f64 {
     let start = Instant::now();
     let time = |size: usize| {
-        let before = processor_time(start);
-        for rounds in 1.. {
+        let (before, mut rounds) = (processor_time(start), 0.0);
+        loop {
             work(size);
+            rounds += 1.0;
             let time = processor_time(start) - before;
             if time >= LEAST_TIME {
-                return time as f64 / f64::from(rounds);
+                return time as f64 / rounds;
             }
         }
-        f64::INFINITY
     };
     let mut least = f64::INFINITY;
     for _ in 0..4 {

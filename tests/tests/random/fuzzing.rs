@@ -132,7 +132,7 @@ fn assert_host_code(reached: &Counts, less: u64) {
 #[test]
 fn machine_with_shared_registers() {
     let programs = programs(350);
-    let audits = [("mismatches", 10), ("audits without a mismatch", 80)];
+    let audits = [("mismatches", 20), ("audits without a mismatch", 80)];
     let least = [&PROGRAMS[..], &audits].concat();
     let reached = smoke(programs, |_| 1500, machine::check_shared, &least);
     assert_host_code(&reached, 4);

@@ -11,7 +11,7 @@ use cranelift_codegen::ir::{
 use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 
-use super::parts::{LaneLoop, guest, load, store, vector_constant};
+use super::parts::{LaneLoop, guest, is_beyond, load, store, vector_constant};
 use super::{Emitter, aligned};
 use crate::body::Access;
 use crate::frame::{Leave, at, scratch};
@@ -333,13 +333,7 @@ impl Code<'_> {
 
     /// Goes outside if an address is not usable.
     fn check(&mut self, address: Value) {
-        let last = self.b.ins().iconst(types::I64, self.last.cast_signed());
-        let mut bad = self.b.ins().icmp(IntCC::UnsignedGreaterThan, address, last);
-        if self.access.aligned && self.access.bytes > 1 {
-            let low = self.b.ins().band_imm_u(address, self.access.bytes as i64 - 1);
-            let odd = self.b.ins().icmp_imm_s(IntCC::NotEqual, low, 0);
-            bad = self.b.ins().bor(bad, odd);
-        }
+        let mut bad = is_beyond(&mut self.b, address, self.last, self.access);
         if self.is_store {
             let from = self.plain_from();
             let low = self.b.ins().icmp(IntCC::UnsignedLessThan, address, from);

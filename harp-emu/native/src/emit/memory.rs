@@ -6,7 +6,7 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 
-use super::parts::{LaneLoop, guest, load, store};
+use super::parts::{LaneLoop, guest, is_beyond, load, store};
 use super::values::Val;
 use super::{Emitter, aligned};
 use crate::body::{Access, Src};
@@ -105,23 +105,14 @@ impl Emitter<'_, '_> {
         let Some(last) = self.memory_bytes.checked_sub(needed) else {
             return self.b.ins().iconst(types::I8, 1);
         };
-        let odd = access.aligned && access.bytes > 1;
         let mut bad = match self.known(place) {
             Some(place) => {
                 let place = self.shape.cut(place);
-                let is_bad = place > last || odd && !place.is_multiple_of(access.bytes as u64);
+                let is_odd = access.aligned && !place.is_multiple_of(access.bytes as u64);
+                let is_bad = place > last || is_odd;
                 self.b.ins().iconst(types::I8, i64::from(is_bad))
             }
-            None => {
-                // Low bits that must not be set become the highest ones: then the word is above all that are inside.
-                let low = if odd { access.bytes.trailing_zeros() } else { 0 };
-                let turned = match low {
-                    0 => place,
-                    _ => self.b.ins().rotr_imm_u(place, i64::from(low)),
-                };
-                let last = self.constant(last >> low);
-                self.b.ins().icmp(IntCC::UnsignedGreaterThan, turned, last)
-            }
+            None => is_beyond(&mut self.b, place, last, access),
         };
         if store {
             let from = self.plain_from();

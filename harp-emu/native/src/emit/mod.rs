@@ -154,9 +154,9 @@ pub(crate) fn emit(
         isa.isa_flags().iter().any(|flag| flag.name == "has_fma" && flag.as_bool() == Some(true));
     let preds = preds_of(region);
     let homes = homes(region, shape);
-    let is_apart = AliasRegionData { user_id: 0, description: "registers".into() };
-    let is_apart = b.func.dfg.alias_regions.insert(is_apart);
-    let register_flags = aligned().with_alias_region(Some(is_apart));
+    let apart = AliasRegionData { user_id: 0, description: "registers".into() };
+    let apart = b.func.dfg.alias_regions.insert(apart);
+    let register_flags = aligned().with_alias_region(Some(apart));
     let at = At::start(region, region.head);
     let mut emitter = Emitter {
         b,

@@ -40,6 +40,25 @@ pub(super) fn store(
     b.ins().store(guest(), word, address, distance);
 }
 
+/// Whether an access at an address is above the last one that is inside of memory, or misaligned though it must not be.
+pub(super) fn is_beyond(
+    b: &mut FunctionBuilder<'_>,
+    address: Value,
+    last: u64,
+    access: Access,
+) -> Value {
+    let int = b.func.dfg.value_type(address);
+    // Low bits that must not be set become the highest ones: then the word is above all that are inside.
+    let low = if access.aligned { access.bytes.trailing_zeros() } else { 0 };
+    let turned = if low == 0 { address } else { b.ins().rotr_imm_u(address, i64::from(low)) };
+    let last = match int {
+        types::I32 => i64::from((last >> low) as i32),
+        _ => (last >> low).cast_signed(),
+    };
+    let last = b.ins().iconst(int, last);
+    b.ins().icmp(IntCC::UnsignedGreaterThan, turned, last)
+}
+
 /// What an access moves.
 fn narrow(access: Access) -> Type {
     match access.bytes {
