@@ -6,22 +6,23 @@ mod host_code;
 mod make;
 mod optimistic;
 mod still;
+mod together;
 mod traits;
 mod warps;
 
 use std::mem;
 use std::sync::Arc;
 
-use harp_isa::{ArchId, Gpr, Op};
+use harp_isa::Gpr;
 
 use host_code::Barrier;
 pub(crate) use make::{all_at_reset, least_state};
 pub(crate) use traits::{Core, Spare, Whole};
 use warps::Warps;
 
+use crate::barrier::BarrierRule;
 use crate::config::{
-    DivergentBarriers, Floats, Interrupts, MachineConfig, Path, Reconvergence, Schedule,
-    SpawnPolicy, Translation,
+    Floats, Interrupts, MachineConfig, Path, Reconvergence, Schedule, SpawnPolicy, Translation,
 };
 use crate::console::SharedConsole;
 use crate::device::SharedDevice;
@@ -53,7 +54,7 @@ struct Lanes<'m, W: Word, const C: usize> {
     host_code: Option<Box<dyn HostCode>>,
     /// The instructions to issue, of whatever warps, before host code is asked again.
     host_pause: u64,
-    /// The warps whose registers host code has not written yet, as bits: none between turns.
+    /// The warps of whose state host code still has a part, as bits: none between turns.
     unsettled: u64,
     warps: Warps<W, C>,
     system: System,
@@ -95,11 +96,6 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
         if code.has_any(read_only_below, u64::MAX) {
             code.forget_all();
         }
-        let behind_outer_split = match config.divergent_barriers {
-            DivergentBarriers::Trap { outer_split } => outer_split,
-            DivergentBarriers::Allow => None,
-        }
-        .map(|split| split.wrapping_add(split_bytes(arch)) & W::ONES.to_u64());
         let translates = config.translation == Translation::Tlb;
         let mut lanes = Lanes {
             env: Env {
@@ -115,8 +111,7 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
                 plain_stores_from: read_only_below,
                 has_console: config.console,
                 handles_interrupts: config.interrupts == Interrupts::Guest,
-                divergent_barriers: config.divergent_barriers,
-                behind_outer_split,
+                barriers: BarrierRule::new(config.divergent_barriers, arch),
                 translates,
                 reference_floats: config.floats == Floats::Reference,
                 pdom: config.reconvergence == Reconvergence::Pdom,
@@ -186,8 +181,12 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
         let mut ran = false;
         // A warp that is started in this round runs in it.
         while number < self.warps.len() {
-            if self.warps[number].status == Status::Ready {
-                self.quantum(number, quantum, reborrow(&mut observer))?;
+            let before = self.issued;
+            let (next, left) = self.go_on_together(number, quantum);
+            ran |= self.issued > before;
+            number = next;
+            if self.warps.get(number).is_some_and(|warp| warp.status == Status::Ready) {
+                self.quantum(number, left, reborrow(&mut observer))?;
                 ran = true;
             }
             number += 1;
@@ -221,6 +220,7 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
             let budget = self.fuel.map_or(left, |limit| left.min(limit - self.issued));
             if budget == 0 {
                 let limit = self.issued;
+                self.settle(number);
                 let lanes = self.warps[number].active;
                 return Err(self.trap_at(number, TrapKind::OutOfFuel { limit }, lanes));
             }
@@ -340,8 +340,7 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
 
     /// Lets warp `number` wait at a barrier, until as many do as it is for.
     fn wait(&mut self, number: usize, Barrier { id, warps, next }: Barrier) {
-        self.warps[number].status = Status::Waiting { id, warps, next };
-        self.warps.arrive(id, warps);
+        self.warps.wait(number, id, warps, next);
     }
 
     /// Starts a warp at `pc` for warp `number`, with `value` in a register.
@@ -377,7 +376,10 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
     fn goes_on(&mut self, ran: Result<bool, Box<Trap>>) -> bool {
         let ended = match ran {
             Ok(true) => return true,
-            Ok(false) => self.check_deadlock(),
+            Ok(false) => {
+                self.settle_all();
+                self.check_deadlock()
+            }
             Err(trap) => Err(trap),
         };
         self.trap = ended.err();
@@ -554,13 +556,6 @@ fn seeded(config: &MachineConfig, core: u16) -> Option<Random> {
         Schedule::Seeded(seed) => Some(Random::new(seed, core.into())),
         Schedule::Step | Schedule::Quantum(_) => None,
     }
-}
-
-/// Bytes of a `split`.
-fn split_bytes(arch: ArchId) -> u64 {
-    let mut bytes = Vec::new();
-    harp_isa::encode(&Op::Split {}.into(), arch, &mut bytes).expect("every machine has it");
-    bytes.len() as u64
 }
 
 /// The same observer with a shorter lifetime.

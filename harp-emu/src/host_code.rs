@@ -4,10 +4,12 @@
 //! A [`HostTier`] makes a [`HostCode`] for each core. Before the interpreter runs a warp the core lends it the warp's
 //! state as a [`Frame`]. It may issue any number of instructions up to the budget, each wholly or not at all, and
 //! leaves everything else to the interpreter: what it cannot do, and what traps. Then it says for how many instructions,
-//! of this warp and others that run meanwhile, it does not want to be asked again, or that the warp is at a barrier.
+//! of this warp and others that run meanwhile, it does not want to be asked again, or that the warp is at a barrier. From
+//! there it may go on without a frame, so that work-groups that wait often are not copied back and forth.
 
 use harp_isa::{ArchId, Opcode, WordSize};
 
+use crate::barrier::BarrierRule;
 use crate::inspect::StackEntry;
 use crate::stats::WarpStats;
 use crate::word::{MemoryWords, RegisterWords, Word};
@@ -16,19 +18,26 @@ use crate::word::{MemoryWords, RegisterWords, Word};
 pub trait HostTier: Send + Sync {
     /// For one core of a machine, which executes in the order of fetched instructions, at physical addresses, with IEEE
     /// floats; no instruction is observed. In the [registers](Frame::registers) of its warps there are `lane_words` words
-    /// from a register to the next, at least 8.
-    fn for_core(&self, arch: ArchId, lane_words: usize) -> Box<dyn HostCode>;
+    /// from a register to the next, at least 8. `barriers` says which lanes must come to barriers together.
+    fn for_core(&self, arch: ArchId, lane_words: usize, barriers: BarrierRule)
+    -> Box<dyn HostCode>;
 }
 
 /// Runs the warps of a core in host code, where it can.
 pub trait HostCode: Send {
-    /// Issues at most [`Frame::budget`] instructions. Afterwards the frame's state is as if the interpreter had
-    /// issued them, but for registers at a [barrier](HostEnd::Barrier): those may be written later, by
-    /// [`settle`](Self::settle).
+    /// Issues at most [`Frame::budget`] instructions of a warp that is settled. Afterwards the frame's state is as if the
+    /// interpreter had issued them. At a [barrier](HostEnd::Barrier) only pc, budget and steps are; the rest may
+    /// follow later, by [`settle`](Self::settle).
     fn run(&mut self, frame: &mut Frame<'_>) -> HostEnd;
 
-    /// Writes the registers of a warp that are not written yet. They are laid out as in a [`Frame`].
-    fn settle(&mut self, warp: u16, registers: &mut RegisterWords<'_>);
+    /// Goes on with warps that are not settled since they came to a barrier, and that have issued the `bar` and nothing
+    /// else: one after the other, as long as there are more and each comes to a barrier. It tells how each one ends, and stops
+    /// without a word at one with which it cannot go on. All stay unsettled.
+    fn go_on(&mut self, warps: &mut dyn Resumes);
+
+    /// Makes the state of a warp what it is behind the last instruction, apart from what it is already: see
+    /// [`run`](Self::run). Without effect on one that is settled.
+    fn settle(&mut self, frame: &mut Frame<'_>);
 
     /// The addresses of all instructions that it may run without looking at memory again lie in this range; the end
     /// is the first address behind. Stores to it are left to the interpreter, and followed by
@@ -45,7 +54,8 @@ pub enum HostEnd {
     /// The interpreter should issue this many instructions, at least 1, before it asks again: of this warp, or of others
     /// if it stops or waits before.
     Pause(u64),
-    /// A `bar` without a guard, which is not issued yet; at least 1 of the budget is left for it.
+    /// A `bar` without a guard, which is not issued yet; at least 1 of the budget is left for it. All lanes have come that
+    /// must.
     Barrier {
         /// The barrier's number in the first active lane.
         id: u64,
@@ -86,6 +96,38 @@ pub struct Frame<'a> {
     pub budget: u64,
     /// The numbers of warp and core, and how many cores there are.
     pub place: [u16; 3],
+}
+
+/// Warps that go on behind barriers.
+pub trait Resumes {
+    /// The next one, if there is one.
+    fn next(&mut self) -> Option<Resume<'_>>;
+
+    /// The last one is at a barrier, with what [`HostEnd::Barrier`] says of it. What is left of its budget is `left`.
+    fn waits(&mut self, id: u64, warps: u64, insts: u64, next: u64, pc: u64, left: u64);
+
+    /// The last one is at `pc`, where host code ends. The interpreter should issue `pause` instructions before it asks
+    /// again, or ask at once.
+    fn leaves(&mut self, pause: u64, pc: u64, left: u64);
+}
+
+/// A warp that goes on behind a barrier. What is not here, host code still has.
+#[derive(Debug)]
+pub struct Resume<'a> {
+    /// The warp's number.
+    pub warp: u16,
+    /// As in a [`Frame`].
+    pub registers: RegisterWords<'a>,
+    /// As in a [`Frame`].
+    pub predicates: &'a mut [u64; 64],
+    /// As in a [`Frame`].
+    pub memory: MemoryWords<'a>,
+    /// As in a [`Frame`], but never raised here.
+    pub plain_stores_from: u64,
+    /// As in a [`Frame`].
+    pub pc: u64,
+    /// As in a [`Frame`].
+    pub budget: u64,
 }
 
 /// The divergence stack of a [`Frame`].

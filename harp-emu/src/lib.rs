@@ -64,7 +64,7 @@
 //! | learn why a run stopped | [`Trap`], its [`TrapKind`], [`BarrierWait`] of a deadlock, [`PageAccess`] of a page fault, the [`Interrupt`] that a guest would get |
 //! | learn what a run cost | [`Stats`], [`CoreStats`], [`WarpStats`] |
 //! | inspect a machine between runs and steps | [`WarpView`], [`WarpStatus`], [`StackEntry`], [`SavedState`], [`PageMapping`] |
-//! | run warps in host code | [`HostTier`], which makes a [`HostCode`] for each core; this gets a [`Frame`] with [`RegisterWords`], [`MemoryWords`] and a [`FrameStack`]; [`compute`] is what an instruction means in one lane |
+//! | run warps in host code | [`HostTier`], which makes a [`HostCode`] for each core; this gets a [`Frame`] with [`RegisterWords`], [`MemoryWords`] and a [`FrameStack`], or the [`Resume`]s of [`Resumes`], and returns a [`HostEnd`]; [`BarrierRule`] says who must come to barriers; [`compute`] is what an instruction means in one lane |
 //! | observe every instruction | [`Observer`], which gets [`Issue`] and [`Retire`]; [`MemoryAccess`], [`AccessKind`], [`LaneAccess`]; [`TraceWriter`] writes a [`Trace`] in a [`TraceFormat`] |
 //! | count more than statistics | [`Profile`]: [`OpcodeCounts`], [`LaneCounts`], [`BranchCounts`] and [`BranchMasks`] (at most [`LISTED_BRANCH_MASKS`] a branch), [`RegisterCounts`] and [`RegisterCount`], [`MemoryCounts`], each with [`Histogram`]s |
 //!
@@ -81,8 +81,8 @@
 //! | `notation`, `json` | how masks and registers are written, in text and in JSON |
 //! | `console`, `device`, `random`, `reference_float` | the console; devices outside; random schedules; the original's floats |
 //! | `memory`, `warp`, `trap`, `tlb` | state: shared memory, a warp's registers and stack, the page table; why a run stopped |
-//! | `host_code` | what runs warps in another way, from outside |
 //! | `inspect`, `observe`, `profile` | views of the state between instructions; observers of every instruction; what is counted on demand |
+//! | `barrier`, `host_code` | the lanes that must come to barriers; what runs warps in another way, from outside |
 //! | `exec` | execution of one warp: the effects of instructions, by family; the fast path, compiled for the host's vector instructions; decoded instructions by address |
 //! | `core` | a core: which warp runs, many machine steps at once, barriers, spawning, cores that do not run |
 //! | `machine` | host threads, each with its share of the cores, in turns |
@@ -97,6 +97,7 @@
 //!   nor, for race-free programs, on the number of host threads; except that after a trap the counts of
 //!   the cores above the one that trapped depend on how far they had come.
 
+mod barrier;
 mod config;
 mod console;
 mod core;
@@ -137,7 +138,8 @@ pub use stats::{CoreStats, Stats, WarpStats};
 pub use stop::CancelToken;
 pub use trap::{BarrierWait, PageAccess, Trap, TrapKind};
 // Another way to run warps.
-pub use host_code::{Frame, FrameStack, HostCode, HostEnd, HostTier, compute};
+pub use barrier::BarrierRule;
+pub use host_code::{Frame, FrameStack, HostCode, HostEnd, HostTier, Resume, Resumes, compute};
 pub use word::{MemoryWords, RegisterWords};
 // The state of a machine that is not running.
 pub use inspect::{SavedState, StackEntry, WarpStatus, WarpView};

@@ -2,7 +2,7 @@
 
 use std::mem::offset_of;
 
-use harp_emu::{Frame, StackEntry, compute};
+use harp_emu::{BarrierRule, Frame, StackEntry, compute};
 use harp_isa::{Opcode, WordSize};
 
 /// Entries of the divergence stack that a frame holds.
@@ -20,6 +20,13 @@ pub(crate) struct RawEntry {
     /// Where control continues, or [`NOWHERE`].
     pub(crate) resume: u64,
     pub(crate) behind: u64,
+}
+
+impl RawEntry {
+    fn view(&self) -> StackEntry {
+        let &RawEntry { mask, resume, behind } = self;
+        StackEntry { mask, resume: (resume != NOWHERE).then_some(resume), behind }
+    }
 }
 
 /// Why host code was left.
@@ -69,7 +76,7 @@ pub(crate) struct RawFrame {
     pub(crate) plain_from: u64,
     pub(crate) active: u64,
     pub(crate) budget: u64,
-    /// Counted by this visit.
+    /// Counted since the warp's state was given back.
     pub(crate) insts: u64,
     pub(crate) loads: u64,
     pub(crate) stores: u64,
@@ -92,7 +99,7 @@ pub(crate) struct RawFrame {
     pub(crate) stack_len: u64,
     /// How many entries there may be.
     pub(crate) stack_limit: u64,
-    /// The most entries that there were after a `split`.
+    /// The most entries that there were after a `split`, since the warp's state was given back.
     pub(crate) high_water: u64,
     pub(crate) word: u64,
     pub(crate) lanes: u64,
@@ -159,18 +166,16 @@ impl RawFrame {
         }
     }
 
-    /// Begins a visit of the warp, apart from what is the same as behind its last visit.
-    pub(crate) fn go_on(&mut self, frame: &Frame<'_>) {
-        self.next = NOWHERE;
-        self.pc = *frame.pc;
-        self.plain_from = frame.plain_stores_from;
-        self.budget = frame.budget;
-        (self.insts, self.loads, self.stores, self.high_water) = (0, 0, 0, 0);
+    /// Begins a visit, at an entry of a region.
+    pub(crate) fn begin(&mut self, entry: usize, pc: u64, plain_from: u64, budget: u64) {
+        self.entry = entry as u64;
+        (self.pc, self.next) = (pc, NOWHERE);
+        (self.plain_from, self.budget) = (plain_from, budget);
     }
 
-    /// Takes the warp's state, apart from what is behind pointers.
+    /// Takes the warp's state, apart from what is behind pointers, and what each visit begins with.
     pub(crate) fn take(&mut self, frame: &Frame<'_>) {
-        self.go_on(frame);
+        (self.insts, self.loads, self.stores, self.high_water) = (0, 0, 0, 0);
         self.active = *frame.active;
         self.activated = frame.active_count.into();
         self.place = frame.place.map(u64::from);
@@ -186,12 +191,9 @@ impl RawFrame {
         }
     }
 
-    /// Gives it back.
+    /// Gives it back, apart from pc, budget and steps.
     pub(crate) fn give(&self, frame: &mut Frame<'_>) {
-        *frame.pc = self.pc;
         *frame.active = self.active;
-        frame.stats.steps += frame.budget - self.budget;
-        frame.budget = self.budget;
         frame.stats.insts += self.insts;
         frame.stats.loads += self.loads;
         frame.stats.stores += self.stores;
@@ -201,12 +203,7 @@ impl RawFrame {
         }
         let most = self.below + self.high_water as usize;
         frame.stats.divergence_high_water = frame.stats.divergence_high_water.max(most);
-        let entries = &self.stack[..self.stack_len as usize];
-        let entries = entries.iter().map(|&RawEntry { mask, resume, behind }| StackEntry {
-            mask,
-            resume: (resume != NOWHERE).then_some(resume),
-            behind,
-        });
+        let entries = self.top().iter().map(RawEntry::view);
         // Most visits leave the lower ones as they are.
         let is_kept =
             |(index, entry): &(usize, StackEntry)| frame.stack.get(*index).as_ref() == Some(entry);
@@ -216,6 +213,15 @@ impl RawFrame {
             let fits = frame.stack.push(entry);
             debug_assert!(fits, "splits look for room");
         }
+    }
+
+    /// Whether all lanes have come to the barrier that must.
+    pub(crate) fn may_wait(&self, rule: BarrierRule) -> bool {
+        // Who has so many entries asks the interpreter.
+        let knows_lowest = self.below == 0;
+        let lowest = [0, 1].map(|index| self.top().get(index).map(RawEntry::view));
+        let expected = rule.expected(self.activated as u8, lowest);
+        knows_lowest && expected.is_none_or(|expected| self.active == expected)
     }
 
     /// What the topmost entries of the stack are, as known before a block.

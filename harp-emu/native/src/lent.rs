@@ -1,6 +1,6 @@
 //! The warps that are lent to host code: what it keeps of each from one visit to the next.
 
-use harp_emu::{Frame, HostEnd, RegisterWords};
+use harp_emu::{Frame, HostEnd, Resume};
 
 use crate::frame::{Leave, NOWHERE, RawFrame};
 use crate::rows::{Held, are_rows, read_firsts};
@@ -14,42 +14,42 @@ use crate::translated::Translated;
 /// has issued that and nothing else, all is as expected where it goes on.
 #[derive(Debug)]
 pub(crate) struct Lent {
-    pub(crate) raw: Box<RawFrame>,
+    /// Not behind a pointer: allocations of this size are whole pages apart, and all frames would share the same few lines of
+    /// the host's first cache.
+    pub(crate) raw: RawFrame,
     held: Held,
-    /// The number of the region in which it was.
-    number: usize,
+    /// Why it was left, as long as its state is not given back.
+    left: Option<Leave>,
+    /// The number of the region in which it was; of none if regions have other numbers now.
+    number: Option<usize>,
     /// The exit of that region at which `held` knows all rows.
     exit: Option<u64>,
+    /// The registers that the instruction writes for which it was left, as bits.
+    foreign: u64,
     /// The instructions that it will have issued.
     steps: u64,
     /// Where it will be.
     pc: u64,
-    /// Whether it is at a barrier: then nothing else of it changes.
-    waits: bool,
 }
 
 impl Lent {
     /// A warp that was not here yet.
     pub(crate) fn nowhere() -> Lent {
         Lent {
-            raw: Box::new(RawFrame::new()),
+            raw: RawFrame::new(),
             held: Held::nothing(),
-            number: 0,
+            left: None,
+            number: None,
             exit: None,
+            foreign: 0,
             steps: 0,
             pc: NOWHERE,
-            waits: false,
         }
     }
 
-    /// Regions get other numbers. What is not written yet stays.
+    /// Regions get other numbers. What is not given back yet stays.
     pub(crate) fn forget_region(&mut self) {
-        (self.pc, self.exit) = (NOWHERE, None);
-    }
-
-    /// Writes the registers that are not written yet.
-    pub(crate) fn settle(&mut self, registers: &mut RegisterWords<'_>, shape: &Shape) {
-        self.held.settle(registers, u64::MAX, &self.raw.scalars, shape);
+        (self.number, self.exit) = (None, None);
     }
 
     /// The barrier at which it is.
@@ -64,57 +64,76 @@ impl Lent {
         translated: &Translated,
         [number, entry]: [usize; 2],
         shape: &Shape,
-        frame: &mut Frame<'_>,
+        frame: &Frame<'_>,
     ) -> bool {
         let expected = &translated.rows.entries[entry];
         let is_untouched = self.steps == frame.stats.steps && self.pc == *frame.pc;
         // At its head, a region assumes more than what holds behind the instruction before.
-        let goes_on = is_untouched && self.number == number && entry > 0;
-        let (raw, registers) = (&mut *self.raw, &mut frame.registers);
-        if goes_on && self.waits {
-            self.held.settle(registers, expected.vectors, &raw.scalars, shape);
-            raw.go_on(frame);
-            return true;
-        }
-        self.held.settle(registers, u64::MAX, &raw.scalars, shape);
+        let goes_on = is_untouched && self.number == Some(number) && entry > 0;
+        let raw = &mut self.raw;
         if !is_untouched {
             self.held.forget();
         }
-        (self.number, self.exit) = (number, None);
-        read_firsts(registers, &expected.rows, &mut raw.scalars, shape);
+        (self.number, self.exit) = (Some(number), None);
+        read_firsts(&frame.registers, &expected.rows, &mut raw.scalars, shape);
+        raw.begin(entry, *frame.pc, frame.plain_stores_from, frame.budget);
         raw.take(frame);
         goes_on
             || stands(raw, translated.region.levels(entry), shape)
                 && are_rows(&frame.registers, &expected.rows, &raw.scalars, shape)
     }
 
-    /// Gives the warp's state back. `None` if there is no such exit.
-    pub(crate) fn leave(
+    /// Prepares a warp that waited at a barrier for the way behind it. Returns whether it is one that goes on there, in the
+    /// same region.
+    #[inline]
+    pub(crate) fn go_on(
         &mut self,
         translated: &Translated,
-        why: Leave,
+        [number, entry]: [usize; 2],
         shape: &Shape,
-        frame: &mut Frame<'_>,
-    ) -> Option<()> {
-        let raw = &mut *self.raw;
-        let mut foreign = 0;
-        if why != Leave::Entry {
+        warp: &mut Resume<'_>,
+    ) -> bool {
+        let raw = &mut self.raw;
+        let is_there = self.number == Some(number) && raw.next == warp.pc && entry > 0;
+        if self.left != Some(Leave::Barrier) || !is_there {
+            return false;
+        }
+        let expected = &translated.rows.entries[entry];
+        self.held.settle(&mut warp.registers, expected.vectors, &raw.scalars, shape);
+        raw.begin(entry, warp.pc, warp.plain_stores_from, warp.budget);
+        true
+    }
+
+    /// The warp has left the region, or was not as its entry expects. Returns why; `None` if there is no such exit.
+    #[inline]
+    pub(crate) fn leave(&mut self, translated: &Translated, is_as_expected: bool) -> Option<Leave> {
+        let raw = &mut self.raw;
+        let mut why = Leave::Entry;
+        self.foreign = 0;
+        if is_as_expected {
+            why = *Leave::ALL.get(raw.leave as usize)?;
             let exit = translated.rows.exits.get(raw.exit as usize)?;
             let is_another = self.exit != Some(raw.exit);
             self.held.take(exit, translated.rows.stored, is_another, &mut raw.scalars);
-            (self.exit, foreign) = (Some(raw.exit), exit.foreign);
+            (self.exit, self.foreign) = (Some(raw.exit), exit.foreign);
         }
-        self.waits = why == Leave::Barrier;
-        if !self.waits {
-            self.held.settle(&mut frame.registers, u64::MAX, &raw.scalars, shape);
-            self.held.forget_some(foreign);
-        }
+        self.left = Some(why);
+        Some(why)
+    }
+
+    /// Gives the warp's state back, apart from pc, budget and steps, unless it is already.
+    pub(crate) fn settle(&mut self, shape: &Shape, frame: &mut Frame<'_>) {
+        let Some(why) = self.left.take() else { return };
+        let raw = &self.raw;
+        self.held.settle(&mut frame.registers, u64::MAX, &raw.scalars, shape);
+        self.held.forget_some(self.foreign);
         raw.give(frame);
         (self.steps, self.pc) = match why {
-            Leave::Foreign | Leave::Barrier => (frame.stats.steps + 1, raw.next),
+            // The instruction is still to be issued.
+            Leave::Foreign => (frame.stats.steps + 1, raw.next),
+            Leave::Barrier => (frame.stats.steps, raw.next),
             _ => (frame.stats.steps, NOWHERE),
         };
-        Some(())
     }
 }
 

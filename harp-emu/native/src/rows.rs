@@ -30,18 +30,29 @@ pub(crate) struct Entry {
 /// What an exit leaves.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Exit {
-    /// Registers that are no vectors.
-    pub(crate) rows: Vec<Row>,
-    /// The same as bits.
-    pub(crate) pending: u64,
+    /// Registers that are no vectors, as bits.
+    pending: u64,
+    /// The distances of their lanes.
+    strides: Vec<(u8, u64)>,
+    /// What is in lane 0 of those of which it is known.
+    firsts: Vec<(u8, u64)>,
     /// Registers that the code has written as vectors, as bits.
     pub(crate) vectors: u64,
     /// Those that the interpreter will write.
     pub(crate) foreign: u64,
 }
 
+impl Exit {
+    pub(crate) fn new(rows: &[Row], vectors: u64, foreign: u64) -> Exit {
+        let pending = rows.iter().fold(0, |bits, row| bits | 1 << row.reg);
+        let strides = rows.iter().map(|row| (row.reg, row.stride)).collect();
+        let firsts = rows.iter().filter_map(|row| Some((row.reg, row.first?))).collect();
+        Exit { pending, strides, firsts, vectors, foreign }
+    }
+}
+
 /// A register that is no vector.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) struct Row {
     reg: u8,
     /// What lane 0 holds, if that is known.
@@ -94,12 +105,11 @@ impl Held {
         self.pending = self.pending & !exit.vectors | exit.pending;
         self.known &= !(exit.vectors | stored);
         if is_another {
-            for &Row { reg, first, stride } in &exit.rows {
-                let r = usize::from(reg);
-                self.strides[r] = stride;
-                if let Some(first) = first {
-                    scalars[r] = first;
-                }
+            for &(reg, stride) in &exit.strides {
+                self.strides[usize::from(reg)] = stride;
+            }
+            for &(reg, first) in &exit.firsts {
+                scalars[usize::from(reg)] = first;
             }
         }
     }

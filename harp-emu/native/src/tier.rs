@@ -5,7 +5,9 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use harp_emu::{Frame, HostCode, HostEnd, HostTier, RegisterWords};
+use harp_emu::{
+    BarrierRule, Frame, HostCode, HostEnd, HostTier, MemoryWords, RegisterWords, Resume, Resumes,
+};
 use harp_isa::ArchId;
 
 use crate::frame::Leave;
@@ -67,10 +69,16 @@ impl Native {
 }
 
 impl HostTier for Native {
-    fn for_core(&self, arch: ArchId, lane_words: usize) -> Box<dyn HostCode> {
+    fn for_core(
+        &self,
+        arch: ArchId,
+        lane_words: usize,
+        barriers: BarrierRule,
+    ) -> Box<dyn HostCode> {
         Box::new(CoreCode {
             shared: self.shared.clone(),
             shape: Shape::new(arch, lane_words),
+            barriers,
             callee: self.callee,
             program: 0,
             version: None,
@@ -97,16 +105,28 @@ struct Place {
     entries: [Option<(usize, usize)>; 2],
 }
 
-/// The instructions that the interpreter issues before it asks again, where there is no host code: at first, and at
-/// most.
+/// The instructions that the interpreter issues before it asks again, where there is no host code: at first, at most, and
+/// at most if there is some elsewhere.
 const FIRST_PAUSE: u64 = 32;
 const LONGEST_PAUSE: u64 = 2048;
+const LONGEST_BETWEEN_REGIONS: u64 = 64;
 
 /// A region that a core uses, and what it has seen of it.
 struct Adopted {
     translated: Arc<Translated>,
     tally: Tally,
 }
+
+/// What comes behind a visit of host code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Barrier,
+    /// The interpreter should issue this many instructions before it asks again, or ask at once.
+    Pause(u64),
+}
+
+/// What host code works on: registers, predicates, memory.
+type Pieces<'a, 'b> = (&'a mut RegisterWords<'b>, &'a mut [u64; 64], MemoryWords<'b>);
 
 /// Places that a core remembers.
 const RECENT: usize = 64;
@@ -115,6 +135,7 @@ const RECENT: usize = 64;
 struct CoreCode {
     shared: Arc<Shared>,
     shape: Shape,
+    barriers: BarrierRule,
     callee: Option<Callee>,
     program: Program,
     /// The version of the regions when it last looked, none if memory has changed since.
@@ -134,17 +155,52 @@ struct CoreCode {
 }
 
 impl HostCode for CoreCode {
+    /// Runs regions as long as one follows the other.
     fn run(&mut self, frame: &mut Frame<'_>) -> HostEnd {
-        let end = self.visit(frame);
-        if !matches!(end, HostEnd::Barrier { .. }) {
-            self.settle(frame.place[0], &mut frame.registers);
+        loop {
+            self.adopt(frame);
+            let full = *frame.active == self.shape.full();
+            let place = self.place(*frame.pc);
+            let Some((left, entry)) =
+                place.map(|place| (place.left, place.entries[usize::from(full)]))
+            else {
+                match self.outside(frame) {
+                    Some(pause) => return HostEnd::Pause(pause),
+                    None => continue,
+                }
+            };
+            self.pause = FIRST_PAUSE;
+            let Some((number, entry)) = entry else { return HostEnd::Pause(left) };
+            let end = self.enter(number, entry, frame);
+            let pause = match end {
+                End::Barrier => return self.lent[usize::from(frame.place[0])].barrier(),
+                End::Pause(pause) => pause,
+            };
+            self.settle(frame);
+            if pause > 0 {
+                return HostEnd::Pause(pause);
+            }
         }
-        end
     }
 
-    fn settle(&mut self, warp: u16, registers: &mut RegisterWords<'_>) {
-        if let Some(lent) = self.lent.get_mut(usize::from(warp)) {
-            lent.settle(registers, &self.shape);
+    fn go_on(&mut self, warps: &mut dyn Resumes) {
+        loop {
+            // Not moved, which would wait for what was just written.
+            let mut next = warps.next();
+            let Some(warp) = &mut next else { return };
+            let Some((index, end)) = self.resume(warp) else { return };
+            let raw = &self.lent[index].raw;
+            let [id, number, insts] = raw.barrier;
+            match end {
+                End::Barrier => warps.waits(id, number, insts, raw.next, raw.pc, raw.budget),
+                End::Pause(pause) => return warps.leaves(pause, raw.pc, raw.budget),
+            }
+        }
+    }
+
+    fn settle(&mut self, frame: &mut Frame<'_>) {
+        if let Some(lent) = self.lent.get_mut(usize::from(frame.place[0])) {
+            lent.settle(&self.shape, frame);
         }
     }
 
@@ -160,38 +216,6 @@ impl HostCode for CoreCode {
 }
 
 impl CoreCode {
-    /// Runs regions as long as one follows the other.
-    fn visit(&mut self, frame: &mut Frame<'_>) -> HostEnd {
-        loop {
-            self.adopt(frame);
-            let full = *frame.active == self.shape.full();
-            let place = self.place(*frame.pc);
-            let Some((left, entry)) =
-                place.map(|place| (place.left, place.entries[usize::from(full)]))
-            else {
-                self.settle(frame.place[0], &mut frame.registers);
-                match self.outside(frame) {
-                    Some(pause) => return HostEnd::Pause(pause),
-                    None => continue,
-                }
-            };
-            self.pause = FIRST_PAUSE;
-            let Some((number, entry)) = entry else { return HostEnd::Pause(left) };
-            match self.enter(number, entry, frame) {
-                // It goes on where another entry may be.
-                Some(Leave::End) if frame.budget > 0 => {}
-                Some(Leave::Foreign) => return HostEnd::Pause(1),
-                Some(Leave::Barrier) => {
-                    return self.lent[usize::from(frame.place[0])].barrier();
-                }
-                _ => {
-                    let left = self.place(*frame.pc).map_or(1, |place| place.left);
-                    return HostEnd::Pause(left);
-                }
-            }
-        }
-    }
-
     /// The place of the instruction at `pc`, if host code has it.
     fn place(&mut self, pc: u64) -> Option<&Place> {
         let recent = &mut self.recent[(pc ^ pc >> 6) as usize % RECENT];
@@ -258,37 +282,74 @@ impl CoreCode {
         self.adopted.push(Adopted { translated, tally: Tally::default() });
     }
 
-    /// Runs a region. Returns why it was left; `None` if it was not entered.
-    fn enter(&mut self, number: usize, entry: usize, frame: &mut Frame<'_>) -> Option<Leave> {
-        let Adopted { translated, tally } = self.adopted.get_mut(number)?;
+    /// Runs a region from an entry on. What the warp has become is not given back, apart from pc, budget and steps.
+    fn enter(&mut self, number: usize, entry: usize, frame: &mut Frame<'_>) -> End {
         let warp = usize::from(frame.place[0]);
         if self.lent.len() <= warp {
             self.lent.resize_with(warp + 1, Lent::nowhere);
         }
-        let lent = &mut self.lent[warp];
-        let before = frame.budget;
+        let (lent, translated) = (&mut self.lent[warp], &self.adopted[number].translated);
         let is_as_expected = lent.arrive(translated, [number, entry], &self.shape, frame);
-        let raw = &mut *lent.raw;
-        raw.entry = entry as u64;
-        if translated.places > 0 {
-            raw.leaving = self.visits % (translated.places + 1);
+        let Frame { registers, predicates, memory, .. } = frame;
+        let end = self.call(number, warp, is_as_expected, (registers, predicates, *memory));
+        let raw = &self.lent[warp].raw;
+        *frame.pc = raw.pc;
+        frame.stats.steps += frame.budget - raw.budget;
+        frame.budget = raw.budget;
+        end
+    }
+
+    /// Runs a region from behind a barrier on. Returns the warp's number and the end; `None` if it cannot go on there.
+    #[inline]
+    fn resume(&mut self, warp: &mut Resume<'_>) -> Option<(usize, End)> {
+        if self.version != Some(self.shared.version.load(Ordering::Acquire)) {
+            return None;
         }
-        let why = if is_as_expected {
-            let memory = frame.memory;
-            let is_called =
-                translated.function.call(raw, &mut frame.registers, frame.predicates, memory);
-            if !is_called {
-                return None;
-            }
-            *Leave::ALL.get(raw.leave as usize)?
-        } else {
-            Leave::Entry
+        let index = usize::from(warp.warp);
+        let full = self.lent.get(index)?.raw.active == self.shape.full();
+        let (number, entry) = self.place(warp.pc)?.entries[usize::from(full)]?;
+        let translated = &self.adopted.get(number)?.translated;
+        let lent = self.lent.get_mut(index)?;
+        if !lent.go_on(translated, [number, entry], &self.shape, warp) {
+            return None;
+        }
+        let Resume { registers, predicates, memory, .. } = warp;
+        Some((index, self.call(number, index, true, (registers, predicates, *memory))))
+    }
+
+    /// Runs a region, if the warp is as the entry expects at which it stands.
+    #[inline(always)]
+    fn call(
+        &mut self,
+        number: usize,
+        warp: usize,
+        is_as_expected: bool,
+        (registers, predicates, memory): Pieces<'_, '_>,
+    ) -> End {
+        let Adopted { translated, .. } = &self.adopted[number];
+        let lent = &mut self.lent[warp];
+        if translated.places > 0 {
+            lent.raw.leaving = self.visits % (translated.places + 1);
+        }
+        let before = lent.raw.budget;
+        let is_called = !is_as_expected
+            || translated.function.call(&mut lent.raw, registers, predicates, memory);
+        let why = is_called.then(|| lent.leave(translated, is_as_expected)).flatten();
+        let Some(why) = why else { return End::Pause(1) };
+        let issued = before - lent.raw.budget;
+        let (pc, left) = (lent.raw.pc, lent.raw.budget);
+        let end = match why {
+            Leave::Barrier if lent.raw.may_wait(self.barriers) => End::Barrier,
+            Leave::Foreign | Leave::Barrier => End::Pause(1),
+            // It goes on where another entry may be.
+            Leave::End if left > 0 => End::Pause(0),
+            _ => End::Pause(self.place(pc).map_or(1, |place| place.left)),
         };
-        lent.leave(translated, why, &self.shape, frame)?;
-        let issued = before - frame.budget;
         self.visits += 1;
         self.issued += issued;
+        let Adopted { tally, .. } = &mut self.adopted[number];
         tally.visits += 1;
+        tally.halves += if end == End::Barrier { 1 } else { 2 };
         tally.issued += issued;
         tally.failed += u64::from(matches!(why, Leave::Guard | Leave::Entry));
         let is_due = tally.visits >= TRIAL_VISITS;
@@ -296,7 +357,7 @@ impl CoreCode {
         if is_due {
             self.judge(number);
         }
-        Some(why)
+        end
     }
 
     fn count(&mut self, why: Leave) {
@@ -324,14 +385,13 @@ impl CoreCode {
     #[inline(never)]
     fn judge(&mut self, number: usize) {
         let Some(Adopted { translated, tally }) = self.adopted.get_mut(number) else { return };
-        let Tally { visits, issued: total, failed: failures } =
-            translated.add(std::mem::take(tally));
+        let Tally { visits, halves, issued, failed } = translated.add(std::mem::take(tally));
         if self.shared.when.is_at_once() {
             return;
         }
         let translated = translated.clone();
-        let fails = failures * 8 > visits;
-        let is_short = total / visits < LEAST_ISSUED;
+        let fails = failed * 8 > visits;
+        let is_short = 2 * issued < LEAST_ISSUED * halves;
         if !fails && !is_short {
             return;
         }
@@ -366,7 +426,10 @@ impl CoreCode {
         if self.recorder.is_idle() {
             if !self.is_hot(key, limit) {
                 let pause = self.pause;
-                self.pause = (2 * pause).min(LONGEST_PAUSE);
+                // Where there is host code, warps come to it soon.
+                let longest =
+                    if self.adopted.is_empty() { LONGEST_PAUSE } else { LONGEST_BETWEEN_REGIONS };
+                self.pause = (2 * pause).min(longest);
                 return Some(pause);
             }
             self.recorder.start();

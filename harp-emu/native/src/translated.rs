@@ -37,6 +37,9 @@ pub(crate) struct Translated {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) visits: u64,
+    /// What they cost, in halves of a whole visit: one to a barrier, from which the warp goes on with its state in place, is
+    /// half of one.
+    pub(crate) halves: u64,
     /// Instructions issued in them.
     pub(crate) issued: u64,
     /// Visits that ended because an assumption or the entry's expectation did not hold.
@@ -125,6 +128,7 @@ impl Translated {
     pub(crate) fn add(&self, more: Tally) -> Tally {
         let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
         tally.visits += more.visits;
+        tally.halves += more.halves;
         tally.issued += more.issued;
         tally.failed += more.failed;
         *tally

@@ -1,15 +1,14 @@
 //! Issues instructions of a warp: on the precise path, in host code to which it is lent, or on the fast path.
 
 use super::{Lanes, name};
-use crate::config::DivergentBarriers;
 use crate::exec::fast::{self, Host};
-use crate::exec::{End, Env, Event, expected_at_barriers};
-use crate::host_code::{Frame, FrameStack, HostEnd, HostTier};
+use crate::exec::{End, Env, Event};
+use crate::host_code::{Frame, FrameStack, HostCode, HostEnd, HostTier};
 use crate::observe::Observer;
 use crate::word::Word;
 
 /// Fewer instructions than this are not worth the way to host code and back.
-const LEAST: u64 = 16;
+pub(super) const LEAST: u64 = 16;
 
 /// The `bar` that a warp has issued, and where it goes on.
 pub(super) struct Barrier {
@@ -21,8 +20,9 @@ pub(super) struct Barrier {
 impl<W: Word, const C: usize> Lanes<'_, W, C> {
     /// Lets a warp run in host code of this tier, where it has some. There is none for addresses that are translated.
     pub(super) fn use_tier(&mut self, tier: &dyn HostTier) {
-        let Env { translates, arch, .. } = self.env;
-        self.host_code = (!translates).then(|| tier.for_core(arch, C * crate::warp::GROUP));
+        let Env { translates, arch, barriers, .. } = self.env;
+        let lane_words = C * crate::warp::GROUP;
+        self.host_code = (!translates).then(|| tier.for_core(arch, lane_words, barriers));
         (self.host_pause, self.unsettled) = (0, 0);
     }
 
@@ -76,46 +76,42 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
         if self.host_pause > 0 || *left < LEAST {
             return None;
         }
-        let before = self.warps[number].stats.steps;
-        let end = self.lend(number, *left)?;
-        let barrier = match end {
-            HostEnd::Barrier { id, warps, insts, next } => {
-                self.issue_barrier(number, insts).then_some(Barrier { id, warps, next })
+        self.settle(number);
+        match self.lend(number, left)? {
+            HostEnd::Pause(pause) => {
+                self.host_pause = pause.max(1);
+                None
             }
-            HostEnd::Pause(_) => None,
-        };
-        let issued = self.warps[number].stats.steps - before;
-        self.issued += issued;
-        *left -= issued;
-        self.host_pause = match end {
-            HostEnd::Pause(pause) => pause.max(1),
-            HostEnd::Barrier { .. } => u64::from(barrier.is_none()),
-        };
-        barrier
-    }
-
-    /// Issues the `bar` at which all active lanes of a warp are, which counts for so many of them. Returns false if it
-    /// traps, which is the interpreter's.
-    fn issue_barrier(&mut self, number: usize, insts: u64) -> bool {
-        let warp = &mut self.warps[number];
-        let allows_some = self.env.divergent_barriers == DivergentBarriers::Allow;
-        let issues = allows_some || warp.active == expected_at_barriers(warp, &self.env);
-        if issues {
-            warp.stats.steps += 1;
-            warp.stats.insts += insts;
+            HostEnd::Barrier { id, warps, insts, next } => {
+                self.unsettled |= 1 << number;
+                *left -= 1;
+                self.issued += 1;
+                let stats = &mut self.warps[number].stats;
+                stats.steps += 1;
+                stats.insts += insts;
+                Some(Barrier { id, warps, next })
+            }
         }
-        issues
     }
 
-    /// Lends a warp to the host code, and returns what that has found.
-    fn lend(&mut self, number: usize, budget: u64) -> Option<HostEnd> {
-        let host_code = self.host_code.as_mut()?;
+    /// Lends a warp to the host code.
+    fn lend(&mut self, number: usize, left: &mut u64) -> Option<HostEnd> {
+        let (code, mut frame) = self.lent(number, *left)?;
+        let end = code.run(&mut frame);
+        let issued = *left - frame.budget;
+        *left = frame.budget;
+        self.env.plain_stores_from = frame.plain_stores_from;
+        self.issued += issued;
+        Some(end)
+    }
+
+    /// A warp as it is lent to the host code.
+    fn lent(&mut self, number: usize, budget: u64) -> Option<(&mut dyn HostCode, Frame<'_>)> {
         let warp = &mut self.warps[number];
         let env = &self.env;
-        let predicates = warp.preds.first_chunk_mut()?;
-        let mut frame = Frame {
+        let frame = Frame {
             registers: W::registers(warp.regs.as_flattened_mut().as_flattened_mut()),
-            predicates,
+            predicates: warp.preds.first_chunk_mut()?,
             memory: W::memory(env.cells),
             plain_stores_from: env.plain_stores_from,
             pc: &mut warp.pc,
@@ -126,26 +122,21 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
             budget,
             place: [u16::from(name(number)), env.core, env.cores],
         };
-        let end = host_code.run(&mut frame);
-        self.env.plain_stores_from = frame.plain_stores_from;
-        let bit = 1 << number;
-        self.unsettled &= !bit;
-        if matches!(end, HostEnd::Barrier { .. }) {
-            self.unsettled |= bit;
-        }
-        Some(end)
+        Some((&mut **self.host_code.as_mut()?, frame))
     }
 
-    /// Lets host code write the registers of a warp, before anybody else looks at them.
+    /// Whether host code still has a part of a warp's state.
+    pub(super) fn is_unsettled(&self, number: usize) -> bool {
+        self.unsettled >> number & 1 != 0
+    }
+
+    /// Lets host code give the state of a warp back, before anybody else looks at it.
     pub(super) fn settle(&mut self, number: usize) {
-        if self.unsettled >> number & 1 == 0 {
-            return;
-        }
-        self.unsettled &= !(1 << number);
-        if let Some(host_code) = &mut self.host_code {
-            let words = self.warps[number].regs.as_flattened_mut().as_flattened_mut();
-            let mut registers = W::registers(words);
-            host_code.settle(name(number).into(), &mut registers);
+        if self.is_unsettled(number) {
+            self.unsettled &= !(1 << number);
+            if let Some((code, mut frame)) = self.lent(number, 0) {
+                code.settle(&mut frame);
+            }
         }
     }
 

@@ -11,14 +11,25 @@ pub(super) struct Warps<W, const C: usize> {
     /// The started warps, then those that were started before a reset.
     all: Vec<Warp<W, C>>,
     started: usize,
-    /// The numbers of barriers at which warps wait, and how many do at each: to look at all warps takes long.
-    waiting: Vec<(u64, u64)>,
+    /// The barriers at which warps wait: to look at all warps takes long.
+    waiting: Vec<Crowd>,
+    /// The place among these at which the last warp came.
+    last: usize,
+}
+
+/// The warps that wait at a barrier.
+struct Crowd {
+    /// The barrier's number.
+    id: u64,
+    count: u64,
+    /// Which these are, as bits.
+    warps: u64,
 }
 
 impl<W: Word, const C: usize> Warps<W, C> {
     /// No warp started.
     pub(super) fn new() -> Self {
-        Warps { all: Vec::new(), started: 0, waiting: Vec::new() }
+        Warps { all: Vec::new(), started: 0, waiting: Vec::new(), last: 0 }
     }
 
     /// Starts the next of at most `limit` warps, which have that many registers: see [`Warp::new`]. `None` if the host
@@ -57,23 +68,32 @@ impl<W: Word, const C: usize> Warps<W, C> {
         self.waiting.clear();
     }
 
-    /// One more warp waits at barrier `id`. As soon as `wanted` do, they go on.
-    pub(super) fn arrive(&mut self, id: u64, wanted: u64) {
-        let place = self.waiting.iter().position(|&(barrier, _)| barrier == id);
-        let place = place.unwrap_or_else(|| {
-            self.waiting.push((id, 0));
-            self.waiting.len() - 1
-        });
-        let count = &mut self.waiting[place].1;
-        *count += 1;
-        if *count == wanted {
-            self.waiting.swap_remove(place);
-            for warp in self.iter_mut() {
-                if matches!(warp.status, Status::Waiting { id: other, .. } if other == id) {
-                    warp.release();
-                }
+    /// Warp `number` waits at barrier `id`, until `wanted` warps do.
+    pub(super) fn wait(&mut self, number: usize, id: u64, wanted: u64, next: u64) {
+        self[number].status = Status::Waiting { id, warps: wanted, next };
+        let place = self.place(id);
+        let crowd = &mut self.waiting[place];
+        crowd.count += 1;
+        crowd.warps |= 1 << number;
+        if crowd.count == wanted {
+            let mut left = self.waiting.swap_remove(place).warps;
+            while left != 0 {
+                self[left.trailing_zeros() as usize].release();
+                left &= left - 1;
             }
         }
+    }
+
+    /// The place of the warps that wait at barrier `id`. Mostly these are those to which the last one came.
+    fn place(&mut self, id: u64) -> usize {
+        if self.waiting.get(self.last).is_none_or(|crowd| crowd.id != id) {
+            let place = self.waiting.iter().position(|crowd| crowd.id == id);
+            self.last = place.unwrap_or_else(|| {
+                self.waiting.push(Crowd { id, count: 0, warps: 0 });
+                self.waiting.len() - 1
+            });
+        }
+        self.last
     }
 }
 

@@ -64,12 +64,11 @@ use std::ops::ControlFlow;
 
 use harp_isa::ArchId;
 
-use crate::config::DivergentBarriers;
+use crate::barrier::BarrierRule;
 use crate::trap::TrapKind;
 use crate::warp::{GROUP, Warp};
 use crate::word::Word;
 use kernels::Group;
-pub(crate) use simt::expected_at_barriers;
 use system::System;
 
 /// The state of a core, besides its warps, that no instruction changes.
@@ -93,9 +92,7 @@ pub(crate) struct Env<'m, W: Word> {
     pub(crate) has_console: bool,
     /// Whether guests handle interrupts.
     pub(crate) handles_interrupts: bool,
-    pub(crate) divergent_barriers: DivergentBarriers,
-    /// The address behind the `split` that may hold lanes back from barriers, if there is one.
-    pub(crate) behind_outer_split: Option<u64>,
+    pub(crate) barriers: BarrierRule,
     /// Whether addresses are translated.
     pub(crate) translates: bool,
     // Only the precise path uses the following.

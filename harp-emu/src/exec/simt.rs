@@ -3,26 +3,10 @@
 use harp_isa::{Gpr, Opcode, Pred};
 
 use super::lanes::{index, lanes_of};
-use super::{Env, Event, Exec, Flow, NEXT, OTHER, Way};
-use crate::config::DivergentBarriers;
+use super::{Event, Exec, Flow, NEXT, OTHER, Way};
 use crate::trap::TrapKind;
-use crate::warp::{Entry, Warp};
+use crate::warp::Entry;
 use crate::word::Word;
-
-/// The lanes that must execute a `bar` together: all that were last activated together, except those that the outer split
-/// holds back.
-pub(crate) fn expected_at_barriers<W, const C: usize>(warp: &Warp<W, C>, env: &Env<'_, W>) -> u64
-where
-    W: Word,
-{
-    let ours = |entry: &&Entry| Some(entry.behind) == env.behind_outer_split;
-    let mut bottom = warp.stack.iter();
-    match (bottom.next().filter(ours), bottom.next().filter(ours)) {
-        (None, _) => u64::MAX >> (64 - u32::from(warp.active_count)),
-        (Some(all), Some(held)) if held.resume.is_some() => all.mask & !held.mask,
-        (Some(all), _) => all.mask,
-    }
-}
 
 impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
     /// Copies in lane order: a lane that an earlier lane has overwritten copies its new values. Shared registers are every
@@ -121,12 +105,12 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
         let first = self.first();
         let id = self.lane(id, first).to_u64();
         let warps = self.lane(warps, first).to_u64();
-        if self.env.divergent_barriers != DivergentBarriers::Allow {
-            let expected = expected_at_barriers(self.warp, self.env);
-            if self.enabled() != expected {
-                let lanes = self.enabled();
-                return self.trap(TrapKind::DivergentBarrier { expected }, lanes);
-            }
+        let lowest = [0, 1].map(|index| self.warp.stack.get(index).map(Entry::view));
+        if let Some(expected) = self.env.barriers.expected(self.warp.active_count, lowest)
+            && self.enabled() != expected
+        {
+            let lanes = self.enabled();
+            return self.trap(TrapKind::DivergentBarrier { expected }, lanes);
         }
         self.leave(Event::Barrier { id, warps })
     }

@@ -32,6 +32,7 @@ const CRATES: [(&str, Floors); 9] = [
             &["config", "console", "interrupt", "notation", "random", "stats", "word"],
             &["device", "memory", "reference_float", "trap", "warp"],
             &["inspect", "json", "stop", "tlb"],
+            &["barrier"],
             &["host_code", "observe"],
             &["exec", "profile"],
             &["core"],

@@ -135,14 +135,13 @@ impl Emitter<'_, '_> {
 
     fn write_back(&mut self, place: Place, why: Value, needed: Bits) {
         self.settle();
-        let (mut rows, mut pending, mut vectors, mut foreign) = (Vec::new(), 0, 0, 0);
+        let (mut rows, mut vectors, mut foreign) = (Vec::new(), 0, 0);
         let mut way = WayOut { preds: self.preds[1] & needed.preds, ..WayOut::default() };
         for r in bits_of(self.at.local.changed & self.region.registers & needed.regs) {
             let index = usize::from(r);
             let class = self.at.local.regs[index].class;
             if class != Class::Vector {
                 rows.push(Row::new(r, class));
-                pending |= 1 << r;
             }
             match class {
                 Class::Const(_) => {}
@@ -182,7 +181,7 @@ impl Emitter<'_, '_> {
         };
         let left = self.budget_left();
         let exits = &mut self.rows.exits;
-        let leaves = Exit { rows, pending, vectors, foreign };
+        let leaves = Exit::new(&rows, vectors, foreign);
         let exit = exits.iter().position(|other| *other == leaves).unwrap_or(exits.len());
         if exit == exits.len() {
             exits.push(leaves);

@@ -1,0 +1,52 @@
+//! Which lanes of a warp must come to a barrier together.
+
+use harp_isa::{ArchId, Op};
+
+use crate::config::DivergentBarriers;
+use crate::inspect::StackEntry;
+
+/// The lanes that must execute a `bar` together, on a machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BarrierRule {
+    /// Any may.
+    Any,
+    /// All that were last activated together must, except those that a `split` holds back which pushed the lowest entry of
+    /// the divergence stack, if it is this one.
+    All {
+        /// The address behind that `split`.
+        behind_outer_split: Option<u64>,
+    },
+}
+
+impl BarrierRule {
+    pub(crate) fn new(divergent: DivergentBarriers, arch: ArchId) -> BarrierRule {
+        match divergent {
+            DivergentBarriers::Allow => BarrierRule::Any,
+            DivergentBarriers::Trap { outer_split } => {
+                let behind =
+                    |split: u64| split.wrapping_add(split_bytes(arch)) & arch.word().mask();
+                BarrierRule::All { behind_outer_split: outer_split.map(behind) }
+            }
+        }
+    }
+
+    /// The lanes that must, of a warp of which so many were last activated, and with these two lowest entries of the
+    /// divergence stack. `None` if any may.
+    #[inline]
+    pub fn expected(self, activated: u8, lowest: [Option<StackEntry>; 2]) -> Option<u64> {
+        let BarrierRule::All { behind_outer_split } = self else { return None };
+        let ours = |entry: &StackEntry| Some(entry.behind) == behind_outer_split;
+        Some(match lowest.map(|entry| entry.filter(ours)) {
+            [None, _] => u64::MAX >> (64 - u32::from(activated.max(1))),
+            [Some(all), Some(held)] if held.resume.is_some() => all.mask & !held.mask,
+            [Some(all), _] => all.mask,
+        })
+    }
+}
+
+/// Bytes of a `split`.
+fn split_bytes(arch: ArchId) -> u64 {
+    let mut bytes = Vec::new();
+    harp_isa::encode(&Op::Split {}.into(), arch, &mut bytes).expect("every machine has it");
+    bytes.len() as u64
+}
