@@ -108,10 +108,13 @@ impl Lent {
     #[inline]
     pub(crate) fn leave(&mut self, translated: &Translated, is_as_expected: bool) -> Option<Leave> {
         let raw = &mut self.raw;
-        let mut why = Leave::Entry;
+        let why = match is_as_expected {
+            true => *Leave::ALL.get(raw.leave as usize)?,
+            false => Leave::Entry,
+        };
         self.foreign = 0;
-        if is_as_expected {
-            why = *Leave::ALL.get(raw.leave as usize)?;
+        // Host code, too, may find that a warp is not as expected. Then it has done nothing.
+        if why != Leave::Entry {
             let exit = translated.rows.exits.get(raw.exit as usize)?;
             let is_another = self.exit != Some(raw.exit);
             self.held.take(exit, translated.rows.stored, is_another, &mut raw.scalars);

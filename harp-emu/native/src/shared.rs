@@ -53,6 +53,8 @@ pub struct TierStats {
     pub given_up: usize,
     /// How often warps entered.
     pub visits: u64,
+    /// Of these, behind a barrier at which host code had left them, with their state in place.
+    pub went_on: u64,
     /// Instructions that were issued in host code.
     pub issued: u64,
     /// How often warps left, by reason.

@@ -91,6 +91,7 @@ impl HostTier for Native {
             recorder: Recorder::default(),
             left: LeaveCounts::default(),
             visits: 0,
+            went_on: 0,
             issued: 0,
         })
     }
@@ -151,6 +152,7 @@ struct CoreCode {
     recorder: Recorder,
     left: LeaveCounts,
     visits: u64,
+    went_on: u64,
     issued: u64,
 }
 
@@ -313,6 +315,7 @@ impl CoreCode {
         if !lent.go_on(translated, [number, entry], &self.shape, warp) {
             return None;
         }
+        self.went_on += 1;
         let Resume { registers, predicates, memory, .. } = warp;
         Some((index, self.call(number, index, true, (registers, predicates, *memory))))
     }
@@ -498,6 +501,7 @@ impl Drop for CoreCode {
         let mut regions = self.shared.regions();
         let stats = &mut regions.stats;
         stats.visits += self.visits;
+        stats.went_on += self.went_on;
         stats.issued += self.issued;
         let (all, own) = (&mut stats.left, self.left);
         all.budget += own.budget;

@@ -133,11 +133,12 @@ fn check_host_code(program: &Program, reference: &Outcome, reached: &mut Counts)
 
 /// Counts what a tier has done.
 fn count_tier(native: &Native, reached: &mut Counts) {
-    let TierStats { regions, visits, issued, left, .. } = native.stats();
+    let TierStats { regions, visits, went_on, issued, left, .. } = native.stats();
     let LeaveCounts { budget, foreign, barrier, access, trap, guard, end, entry, .. } = left;
     for (name, count) in [
         ("host code regions", regions as u64),
         ("host code visits", visits),
+        ("host code went on behind a barrier", went_on),
         ("host code instructions", issued),
         ("host code left for budget", budget),
         ("host code left for foreign", foreign),

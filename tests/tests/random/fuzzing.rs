@@ -117,6 +117,7 @@ fn assert_host_code(reached: &Counts, less: u64) {
         ("host code left for budget", 300),
         ("host code left for foreign", 2000),
         ("host code left for a barrier", 1000),
+        ("host code went on behind a barrier", 300),
         ("host code left for access", 500),
         ("host code left for trap", 300),
         ("host code left for guard", 100),
