@@ -106,11 +106,10 @@ struct Place {
     entries: [Option<(usize, usize)>; 2],
 }
 
-/// The instructions that the interpreter issues before it asks again, where there is no host code: at first, at most, and
-/// at most if there is some elsewhere.
+/// The instructions that the interpreter issues before it asks again, where there is no host code: at first, and at
+/// most.
 const FIRST_PAUSE: u64 = 32;
 const LONGEST_PAUSE: u64 = 2048;
-const LONGEST_BETWEEN_REGIONS: u64 = 64;
 
 /// A region that a core uses, and what it has seen of it.
 struct Adopted {
@@ -429,10 +428,7 @@ impl CoreCode {
         if self.recorder.is_idle() {
             if !self.is_hot(key, limit) {
                 let pause = self.pause;
-                // Where there is host code, warps come to it soon.
-                let longest =
-                    if self.adopted.is_empty() { LONGEST_PAUSE } else { LONGEST_BETWEEN_REGIONS };
-                self.pause = (2 * pause).min(longest);
+                self.pause = (2 * pause).min(LONGEST_PAUSE);
                 return Some(pause);
             }
             self.recorder.start();
