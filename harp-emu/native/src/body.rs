@@ -5,6 +5,7 @@ use harp_isa::{Gpr, Instruction, Op, Opcode, Operand, Pred, Sharing};
 
 use crate::class::Class;
 use crate::shape::Shape;
+use crate::waiting::Waiting;
 
 /// A source of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,6 +156,8 @@ pub(crate) struct Inst {
     pub(crate) decides: bool,
     /// What all lanes together have loaded whenever it was looked at, if it was.
     pub(crate) loaded: Option<Class>,
+    /// What is known of lanes that are not active, if anything is.
+    pub(crate) waiting: Option<Waiting>,
 }
 
 impl Inst {
@@ -169,6 +172,7 @@ impl Inst {
             sharing: instruction.op.sharing(shape.arch),
             decides: false,
             loaded: None,
+            waiting: None,
         }
     }
 

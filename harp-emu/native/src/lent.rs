@@ -75,12 +75,12 @@ impl Lent {
             self.held.forget();
         }
         (self.number, self.exit) = (Some(number), None);
-        read_firsts(&frame.registers, &expected.rows, &mut raw.scalars, shape);
+        read_firsts(&frame.registers, expected, *frame.active, &mut raw.scalars, shape);
         raw.begin(entry, *frame.pc, frame.plain_stores_from, frame.budget);
         raw.take(frame);
         goes_on
             || stands(raw, translated.region.levels(entry), shape)
-                && are_rows(&frame.registers, &expected.rows, &raw.scalars, shape)
+                && are_rows(&frame.registers, expected, *frame.active, &raw.scalars, shape)
     }
 
     /// Prepares a warp that waited at a barrier for the way behind it. Returns whether it is one that goes on there, in the

@@ -55,7 +55,9 @@
 //!
 //! Which NaN a float operation yields is unspecified, as in the interpreter. A program may promise that one of its
 //! functions keeps the calling convention ([`Native::for_calls`]). Then registers that are dead are unspecified, too, and code
-//! is up to several times faster; memory, counts, traps and what is live stay exact.
+//! is up to several times faster; memory, counts, traps and what is live stay exact, unless the function reads registers
+//! that nobody has written. Dead is also what only lanes that wait on the divergence stack hold, if they do not read it
+//! afterwards.
 //!
 //! # How it is built
 //!
@@ -63,6 +65,7 @@
 //! |---|---|
 //! | `shape`, `body` | a machine's registers in host vectors; instructions by family |
 //! | `class`, `rules`, `region`, `live` | what is known of registers; blocks and edges; what is live |
+//! | `waiting` | what lanes that wait on the divergence stack may still read |
 //! | `homes` | which vectors are in the machine's registers between blocks |
 //! | `rows`, `lent` | registers of which host code keeps lane 0 only; what it keeps of a warp from visit to visit |
 //! | `frame`, `code` | the state that host code shares with Rust; the only `unsafe` code, with its argument |
@@ -89,6 +92,7 @@ mod shape;
 mod shared;
 mod tier;
 mod translated;
+mod waiting;
 
 pub use shared::{LeaveCounts, TierStats, USUAL, When};
 pub use tier::{Calls, Native};

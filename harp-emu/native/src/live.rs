@@ -39,8 +39,9 @@ fn block(region: &Region, rules: Rules, key: Key, passes_on: bool, live: &Live) 
     let mut kills = Vec::new();
     for (index, inst) in block.insts.iter().enumerate() {
         rules.arrive(&mut state, inst.pc, key.full);
-        let all = lanes(&state, inst, key.full) == Lanes::All;
-        kills.push((all, state.garbage));
+        let is_all = lanes(&state, inst, key.full) == Lanes::All;
+        let replaces = rules.replaces(&state, inst, key.full);
+        kills.push((is_all || replaces, state.garbage));
         if index + 1 < block.insts.len() {
             rules.step(&mut state, inst, key.full);
         }
@@ -80,7 +81,7 @@ fn goes_beyond(rules: Rules, state: &State, last: &Inst, full: bool) -> bool {
 }
 
 /// What is live before an instruction; `all` says whether all lanes execute it.
-fn before(mut live: Bits, inst: &Inst, all: bool) -> Bits {
+pub(crate) fn before(mut live: Bits, inst: &Inst, all: bool) -> Bits {
     let (read, written) = inst.registers();
     if all {
         live.regs &= !written.map_or(0, |dst| 1 << dst);

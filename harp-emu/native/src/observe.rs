@@ -4,14 +4,15 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hasher};
 use std::ops::Range;
 
-use harp_emu::{Frame, MemoryWords, RegisterWords};
+use harp_emu::{Frame, MemoryWords};
 use harp_isa::MAX_ENCODED_BYTES;
 
 use crate::body::Inst;
 use crate::class::Class;
-use crate::rows::first_lane;
+use crate::rows::{bits_of, lane_of};
 use crate::rules::{Level, State};
 use crate::shape::Shape;
+use crate::waiting::Waiting;
 
 /// Instructions in memory.
 pub(crate) struct Fetcher<'a> {
@@ -21,16 +22,23 @@ pub(crate) struct Fetcher<'a> {
     pub(crate) code: BTreeMap<u64, Vec<u8>>,
     known: BTreeMap<u64, Option<Inst>>,
     loaded: Option<&'a HashMap<u64, Class>>,
+    /// What is known of waiting lanes, by the addresses of instructions.
+    waiting: BTreeMap<u64, Waiting>,
 }
 
 impl<'a> Fetcher<'a> {
-    /// `loaded` is what loads have yielded so far, by their addresses.
-    pub(crate) fn new(
-        shape: Shape,
-        memory: MemoryWords<'a>,
+    pub(crate) fn new(shape: Shape, memory: MemoryWords<'a>) -> Fetcher<'a> {
+        let (code, known, waiting) = Default::default();
+        Fetcher { shape, memory, code, known, loaded: None, waiting }
+    }
+
+    /// The same with what loads have yielded so far, by their addresses, and what lanes that wait may read.
+    pub(crate) fn knowing(
+        self,
         loaded: Option<&'a HashMap<u64, Class>>,
+        waiting: BTreeMap<u64, Waiting>,
     ) -> Fetcher<'a> {
-        Fetcher { shape, memory, code: BTreeMap::new(), known: BTreeMap::new(), loaded }
+        Fetcher { loaded, waiting, ..self }
     }
 
     /// The instruction at `pc`.
@@ -42,7 +50,8 @@ impl<'a> Fetcher<'a> {
         let inst = harp_isa::decode(&bytes, self.shape.arch).ok().map(|(instruction, size)| {
             self.code.insert(pc, bytes[..size].to_vec());
             let loaded = self.loaded.and_then(|loaded| loaded.get(&pc).copied());
-            Inst { loaded, ..Inst::new(pc, size, instruction, self.shape) }
+            let waiting = self.waiting.get(&pc).copied();
+            Inst { loaded, waiting, ..Inst::new(pc, size, instruction, self.shape) }
         });
         self.known.insert(pc, inst);
         inst
@@ -136,36 +145,37 @@ pub(crate) fn memory_bytes(memory: MemoryWords<'_>) -> u64 {
 }
 
 /// What is seen in a warp's registers, of those that are live, and on its divergence stack.
-pub(crate) fn observed(frame: &Frame<'_>, shape: Shape, live: u64) -> State {
+pub(crate) fn observed(frame: &Frame<'_>, shape: Shape, live: u64, head: &Inst) -> State {
     let mut state = State::unknown(shape);
     state.stack = levels(frame, shape);
     if shape.lanes == 1 {
         return state;
     }
     let link = shape.arch.gprs().saturating_sub(1);
+    let waiting_read = state.waiting_read(head, *frame.active == shape.full());
     for r in (0..shape.arch.all_gprs()).filter(|r| live >> r & 1 != 0) {
-        state.regs[usize::from(r)] = match class_of(frame, shape, r) {
-            Class::Uniform if r == link => Class::Const(first_lane(&frame.registers, r, &shape)),
+        let lanes = if waiting_read >> r & 1 == 0 { *frame.active } else { shape.full() };
+        state.regs[usize::from(r)] = match class_of(frame, shape, r, lanes) {
+            Class::Uniform if r == link => Class::Const(lane_of(&frame.registers, r, 0, &shape)),
             class => class,
         };
     }
     state
 }
 
-/// What the lanes of a register have in common now.
-pub(crate) fn class_of(frame: &Frame<'_>, shape: Shape, r: u8) -> Class {
-    let first = usize::from(r) * shape.lane_words;
-    let lanes: Vec<u64> = match &frame.registers {
-        RegisterWords::Four(words) => {
-            words[first..first + shape.lanes].iter().map(|&word| word.into()).collect()
-        }
-        RegisterWords::Eight(words) => words[first..first + shape.lanes].to_vec(),
-    };
-    let mut strides = lanes.windows(2).map(|pair| shape.cut(pair[1].wrapping_sub(pair[0])));
-    match strides.next() {
-        Some(stride) if strides.any(|other| other != stride) => Class::Vector,
-        None | Some(0) => Class::Uniform,
-        Some(stride) => Class::Affine(stride),
+/// What these lanes of a register have in common now.
+pub(crate) fn class_of(frame: &Frame<'_>, shape: Shape, r: u8, lanes: u64) -> Class {
+    let words = bits_of(lanes)
+        .map(|lane| (u64::from(lane), lane_of(&frame.registers, r, usize::from(lane), &shape)));
+    let mut pairs = words.clone().zip(words.clone().skip(1));
+    let neighbours = pairs.find(|((one, _), (other, _))| one + 1 == *other);
+    let stride = neighbours.map_or(0, |((_, one), (_, other))| other.wrapping_sub(one));
+    let mut firsts = words.map(|(lane, word)| word.wrapping_sub(stride.wrapping_mul(lane)));
+    let first = firsts.next().unwrap_or(0);
+    if firsts.all(|other| shape.cut(other) == shape.cut(first)) {
+        Class::of_stride(Some(shape.cut(stride)))
+    } else {
+        Class::Vector
     }
 }
 

@@ -164,7 +164,7 @@ impl Recorder {
     fn look(&mut self, key: Key, left: u64, shape: Shape, frame: &Frame<'_>) -> u64 {
         self.rest = None;
         let warp = frame.place[0];
-        let Some(inst) = Fetcher::new(shape, frame.memory, None).fetch(key.pc) else { return left };
+        let Some(inst) = Fetcher::new(shape, frame.memory).fetch(key.pc) else { return left };
         if let (Body::Load { dst, .. }, None) = (inst.body, inst.guard) {
             self.loading = Some(Loading { warp, pc: inst.pc, next: inst.next, dst });
         }
@@ -180,7 +180,7 @@ impl Recorder {
         if (loading.warp, loading.next) != (warp, key.pc) || !key.full {
             return;
         }
-        let class = class_of(frame, shape, loading.dst);
+        let class = class_of(frame, shape, loading.dst, shape.full());
         let known = self.seen.loaded.entry(loading.pc).or_insert(class);
         *known = known.join(class);
     }
@@ -188,7 +188,7 @@ impl Recorder {
     /// How many instructions there are from `pc` to the end of its block, and whether the last one is foreign.
     fn span(&mut self, pc: u64, shape: Shape, frame: &Frame<'_>) -> (u64, bool) {
         *self.spans.entry(pc).or_insert_with(|| {
-            let mut fetcher = Fetcher::new(shape, frame.memory, None);
+            let mut fetcher = Fetcher::new(shape, frame.memory);
             let (mut at, mut count, mut is_foreign) = (pc, 0, false);
             while let Some(inst) = fetcher.fetch(at).filter(|_| count < LONGEST) {
                 count += 1;

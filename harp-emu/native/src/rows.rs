@@ -25,6 +25,15 @@ pub(crate) struct Entry {
     pub(crate) rows: Vec<Row>,
     /// Registers of which it reads all lanes, as bits.
     pub(crate) vectors: u64,
+    /// Registers that nobody reads in lanes which are not active, as bits.
+    pub(crate) only_active: u64,
+}
+
+impl Entry {
+    /// Of the `active` lanes, or all of the machine, those that matter in a register.
+    fn lanes(&self, reg: u8, active: u64, shape: &Shape) -> u64 {
+        if self.only_active >> reg & 1 != 0 { active } else { shape.full() }
+    }
 }
 
 /// What an exit leaves.
@@ -194,33 +203,51 @@ fn write_row<T: Lane>(words: &mut [T], first: T, stride: T) {
 /// Puts lanes 0 of registers that are to be no vectors into `scalars`.
 pub(crate) fn read_firsts(
     registers: &RegisterWords<'_>,
-    expected: &[Row],
+    entry: &Entry,
+    active: u64,
     scalars: &mut [u64; 64],
     shape: &Shape,
 ) {
-    for &Row { reg, first, .. } in expected {
-        scalars[usize::from(reg)] = first.unwrap_or_else(|| first_lane(registers, reg, shape));
+    for &Row { reg, first, stride } in &entry.rows {
+        scalars[usize::from(reg)] = first.unwrap_or_else(|| {
+            let lane = u64::from(entry.lanes(reg, active, shape).trailing_zeros()) % 64;
+            let word = lane_of(registers, reg, lane as usize, shape);
+            shape.cut(word.wrapping_sub(stride.wrapping_mul(lane)))
+        });
     }
 }
 
-/// Whether those registers are as expected.
+/// Whether those registers are as expected, in the lanes that matter.
 pub(crate) fn are_rows(
     registers: &RegisterWords<'_>,
-    expected: &[Row],
+    entry: &Entry,
+    active: u64,
     scalars: &[u64; 64],
     shape: &Shape,
 ) -> bool {
-    expected.iter().all(|&Row { reg, stride, .. }| {
-        holds(registers, reg, (scalars[usize::from(reg)], stride), shape)
+    entry.rows.iter().all(|&Row { reg, stride, .. }| {
+        let (first, lanes) = (scalars[usize::from(reg)], entry.lanes(reg, active, shape));
+        if lanes == shape.full() {
+            return holds(registers, reg, (first, stride), shape);
+        }
+        bits_of(lanes).all(|lane| {
+            let row = first.wrapping_add(stride.wrapping_mul(lane.into()));
+            lane_of(registers, reg, lane.into(), shape) == shape.cut(row)
+        })
     })
 }
 
-/// Lane 0 of a register.
-pub(crate) fn first_lane(registers: &RegisterWords<'_>, r: u8, shape: &Shape) -> u64 {
-    let first = usize::from(r) * shape.lane_words;
+/// The numbers of the bits that are set, lowest first.
+pub(crate) fn bits_of(bits: u64) -> impl Iterator<Item = u8> + Clone {
+    (0..64).filter(move |bit| bits >> bit & 1 != 0)
+}
+
+/// A lane of a register.
+pub(crate) fn lane_of(registers: &RegisterWords<'_>, r: u8, lane: usize, shape: &Shape) -> u64 {
+    let place = usize::from(r) * shape.lane_words + lane;
     match registers {
-        RegisterWords::Four(words) => words[first].into(),
-        RegisterWords::Eight(words) => words[first],
+        RegisterWords::Four(words) => words[place].into(),
+        RegisterWords::Eight(words) => words[place],
     }
 }
 

@@ -10,6 +10,7 @@ use harp_isa::{Gpr, Opcode, Pred, Sharing};
 use crate::body::{Access, Body, Compare, Inst, Src};
 use crate::class::Class;
 use crate::shape::Shape;
+use crate::waiting::Waiting;
 
 /// A `split` whose entries of the divergence stack are known to lie there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,6 +138,16 @@ impl State {
 
     pub(crate) fn is_uniform_pred(&self, pred: u8) -> bool {
         self.uniform_preds >> pred & 1 != 0
+    }
+
+    /// The registers that lanes which are not active before `inst` may read, as bits.
+    pub(crate) fn waiting_read(&self, inst: &Inst, full: bool) -> u64 {
+        let Some(Waiting { depth, read }) = inst.waiting.filter(|_| !full) else {
+            return if full { 0 } else { u64::MAX };
+        };
+        // If all lanes of the machine were active before one of these splits, all others wait for the end of one.
+        let mut levels = self.stack.iter().rev().take(depth);
+        if levels.any(|level| level.was_full == Some(true)) { read } else { u64::MAX }
     }
 
     fn set_pred(&mut self, pred: u8, is_uniform: bool) {
@@ -340,7 +351,7 @@ impl Rules {
                 None => {
                     let is_one =
                         state.regs[usize::from(base)].is_uniform() && inst.sharing != Sharing::Row;
-                    uniform_if(is_one && lanes != Lanes::Some)
+                    uniform_if(is_one)
                 }
             },
             Body::Csr { index: 0, .. } if shape.lanes == 1 => Class::Const(0),
@@ -466,7 +477,7 @@ impl Rules {
     }
 
     /// What any function may change.
-    fn caller_saved(self) -> Bits {
+    pub(crate) fn caller_saved(self) -> Bits {
         let arch = self.shape.arch;
         let (roles, shared) = (RegisterRoles::new(arch), SharedRoles::new(arch));
         let is_shared = |r: &Gpr| arch.is_shared_gpr(*r) && !shared.is_of_kernel(*r);
@@ -503,10 +514,10 @@ impl Rules {
                 let ((_, Some(dst)), Some(new)) = (inst.registers(), new) else { return };
                 let old = state.regs[usize::from(dst)];
                 let bit = 1u64 << dst;
-                let was_garbage = state.garbage.regs & bit != 0;
+                let replaces = self.replaces(state, inst, full);
                 state.garbage.regs &= !bit;
                 state.regs[usize::from(dst)] = match lanes {
-                    _ if was_garbage => new,
+                    _ if replaces => new,
                     Lanes::All => new,
                     Lanes::AllOrNone => old.join(new),
                     Lanes::Some if matches!(new, Class::Const(_)) && old == new => new,
@@ -514,6 +525,21 @@ impl Rules {
                 };
             }
         }
+    }
+
+    /// Whether nobody reads what the other lanes of the register held that the instruction writes, if it writes one: it may
+    /// write all lanes.
+    pub(crate) fn replaces(self, state: &State, inst: &Inst, full: bool) -> bool {
+        let Some(dst) = inst.registers().1 else { return false };
+        state.garbage.regs >> dst & 1 != 0
+            || inst.guard.is_none()
+                && !inst.is_once()
+                && state.waiting_read(inst, full) >> dst & 1 == 0
+    }
+
+    /// Whether the register holds the address to return to.
+    pub(crate) fn is_link(self, r: u8) -> bool {
+        RegisterRoles::new(self.shape.arch).return_address().index() == r
     }
 
     /// A predicate is written in these lanes, by the same value in all if `same`.

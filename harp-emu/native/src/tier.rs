@@ -33,7 +33,8 @@ pub struct Native {
 /// What a program promises about one of its functions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Calls {
-    /// The address of the function. It keeps the calling convention of [`harp_isa::abi`] and returns nothing.
+    /// The address of the function. It keeps the calling convention of [`harp_isa::abi`] and returns nothing. Where it jumps
+    /// to its link register, it returns.
     pub function: u64,
     /// Bytes of its code, by which the tier tells it from others that take turns with it in the same memory.
     pub bytes: u64,

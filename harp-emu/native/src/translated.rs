@@ -16,6 +16,7 @@ use crate::region::{self, Key, Region};
 use crate::rows::Rows;
 use crate::rules::{Assumed, Callee, Rules, State};
 use crate::shape::Shape;
+use crate::waiting::waiting;
 
 /// A region with host code.
 #[derive(Debug)]
@@ -86,17 +87,22 @@ impl Formed {
     ) -> Option<Formed> {
         let start = Instant::now();
         let head = Key::new(*frame.pc, *frame.active == shape.full());
-        let mut fetcher = Fetcher::new(shape, frame.memory, seen.map(|seen| &seen.loaded));
+        let mut plain = Fetcher::new(shape, frame.memory);
+        let waiting = rules.callee.map(|callee| waiting(rules, callee, &mut |pc| plain.fetch(pc)));
+        let loaded = seen.map(|seen| &seen.loaded);
+        let fetcher = Fetcher::new(shape, frame.memory);
+        let mut fetcher = fetcher.knowing(loaded, waiting.unwrap_or_default());
+        let first = fetcher.fetch(head.pc)?;
         let seen = seen.map(|seen| &seen.blocks);
         let room = if rules.follows_slots() { 2 * room(shape) } else { room(shape) };
         // A known link shows where the function returns to, and what matters there.
         let mut unknown = State::unknown(shape);
         let link = usize::from(shape.arch.gprs().saturating_sub(1)) % 64;
-        unknown.regs[link] = observed(frame, shape, 1 << link).regs[link];
+        unknown.regs[link] = observed(frame, shape, 1 << link, &first).regs[link];
         unknown.stack = levels(frame, shape);
         let plain = Rules { assumed: Assumed::Nothing, ..rules };
         let trial = region::form(plain, head, unknown, room, seen, &mut |pc| fetcher.fetch(pc))?;
-        let state = observed(frame, shape, live_at_head(&trial, plain));
+        let state = observed(frame, shape, live_at_head(&trial, plain), &first);
         let region = region::form(rules, head, state, room, seen, &mut |pc| fetcher.fetch(pc))?;
         let live = needed(&trial, &region, plain);
         let used = region.blocks.values().flat_map(|block| &block.insts).map(|inst| inst.pc);

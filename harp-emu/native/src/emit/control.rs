@@ -4,12 +4,13 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
 
 use super::values::{Val, Vectors};
-use super::ways::{Place, bits_of};
+use super::ways::Place;
 use super::{Emitter, aligned};
 use crate::body::Body;
 use crate::class::Class;
 use crate::frame::{ENTRIES, Leave, NOWHERE, RawEntry, at};
 use crate::region::Key;
+use crate::rows::bits_of;
 use crate::rules::{Bits, Lanes, State, lanes};
 
 /// Bytes of an entry of the divergence stack.

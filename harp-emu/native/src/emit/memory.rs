@@ -286,8 +286,9 @@ impl Emitter<'_, '_> {
     pub(super) fn store(&mut self, value: u8, base: u8, offset: u64, access: Access, lanes: Lanes) {
         self.begin_leaving();
         let mut address = self.address(base, offset, access, lanes);
+        let stores_one = lanes != Lanes::Some || self.reg(value).class.is_uniform();
         match (address.class, lanes) {
-            (class, Lanes::All | Lanes::AllOrNone) if class.is_uniform() => {
+            (class, _) if class.is_uniform() && stores_one => {
                 let place = self.scalar(&mut address);
                 let bad = self.outside(place, access, 0, true);
                 let last = self.last_lane(value);

@@ -8,7 +8,7 @@ use super::{Emitter, aligned};
 use crate::class::Class;
 use crate::frame::{Leave, at};
 use crate::region::Key;
-use crate::rows::{self, Exit, Row};
+use crate::rows::{self, Exit, Row, bits_of};
 use crate::rules::Bits;
 
 /// Where a warp goes on.
@@ -51,6 +51,9 @@ impl Emitter<'_, '_> {
         self.at = At::start(self.region, key);
         let mut bad: Option<Value> = None;
         let mut expected = rows::Entry::default();
+        if !key.full {
+            expected.only_active = !self.at.state.waiting_read(&self.at.inst, false);
+        }
         let needed = self.needed_at(0);
         for r in bits_of(self.region.registers & needed.regs) {
             let index = usize::from(r);
@@ -255,9 +258,4 @@ fn fields() -> [i32; 5] {
 /// The offset of lane 0 of a register that is no vector.
 fn scalar(r: u8) -> i32 {
     at!(scalars) + 8 * i32::from(r)
-}
-
-/// The numbers of the bits that are set, lowest first.
-pub(super) fn bits_of(bits: u64) -> impl Iterator<Item = u8> {
-    (0..64).filter(move |bit| bits >> bit & 1 != 0)
 }

@@ -29,9 +29,9 @@ impl Emitter<'_, '_> {
         let new = if self.at.inst.is_once() { self.in_first(new) } else { new };
         let index = usize::from(dst);
         let class = after.regs[index];
-        let was_garbage = self.at.state.garbage.regs >> dst & 1 != 0;
+        let replaces = self.rules.replaces(&self.at.state, &self.at.inst, self.at.key.full);
         let is_same_everywhere = class == new.class && matches!(class, Class::Const(_));
-        let (val, written) = if lanes == Lanes::All || was_garbage || is_same_everywhere {
+        let (val, written) = if lanes == Lanes::All || replaces || is_same_everywhere {
             (self.coerce(new, class), None)
         } else if class == Class::Vector {
             self.blend(dst, new)
