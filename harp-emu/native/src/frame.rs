@@ -9,6 +9,8 @@ use harp_isa::{Opcode, WordSize};
 pub(crate) const ENTRIES: usize = 48;
 /// Of these, the most that are copied when a warp enters.
 const COPIED: usize = 24;
+/// Scratch vectors.
+pub(crate) const SCRATCH: usize = 4;
 /// In a [`RawEntry`], that control continues at the next instruction; no address.
 pub(crate) const NOWHERE: u64 = u64::MAX;
 
@@ -105,7 +107,7 @@ pub(crate) struct RawFrame {
     pub(crate) lanes: u64,
     pub(crate) stack: [RawEntry; ENTRIES],
     /// Words of a vector for [`slow`](RawFrame::slow): three sources, and the result.
-    pub(crate) scratch: [[u64; 64]; 4],
+    pub(crate) scratch: [[u64; 64]; SCRATCH],
     /// Lane 0 of registers that are no vectors where it is entered and where it was left.
     pub(crate) scalars: [u64; 64],
     /// The lanes that execute, for [`slow`](RawFrame::slow) and accesses of any addresses.
@@ -158,7 +160,7 @@ impl RawFrame {
             word: 0,
             lanes: 0,
             stack: [RawEntry::default(); ENTRIES],
-            scratch: [[0; 64]; 4],
+            scratch: [[0; 64]; SCRATCH],
             scalars: [0; 64],
             executing: 0,
             outside: 0,

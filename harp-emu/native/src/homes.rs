@@ -7,20 +7,41 @@
 use crate::body::Body;
 use crate::class::Class;
 use crate::region::Region;
-use crate::rules::MANY_REGISTERS;
-use crate::shape::Shape;
+use crate::rules::{MANY_REGISTERS, Rules};
 
 /// The registers whose vectors are in the machine's registers between blocks, as bits: all but those that loops use most,
 /// which get half of the host's registers. None on a machine with few registers, where most of what a
 /// block reads is a slot of the stack.
-pub(crate) fn homes(region: &Region, shape: Shape) -> u64 {
+///
+/// All where lanes may take turns: each has its words there.
+pub(crate) fn homes(region: &Region, rules: Rules) -> u64 {
+    let shape = rules.shape;
     if shape.arch.gprs() < MANY_REGISTERS {
         return 0;
+    }
+    if has_runs(region, rules) {
+        return u64::MAX;
     }
     let room = (HOST_VECTORS / 2 / shape.vectors()).max(1);
     let mut uses: Vec<(u64, u8)> = uses(region).into_iter().zip(0..).collect();
     uses.sort_unstable_by_key(|&(uses, _)| std::cmp::Reverse(uses));
     uses.iter().take(room).fold(u64::MAX, |homes, (_, r)| homes & !(1 << r))
+}
+
+/// Whether there are blocks in which some lanes load from anywhere, and again, which is worth going lane by lane.
+fn has_runs(region: &Region, rules: Rules) -> bool {
+    // Tests, which follow words of memory on all machines, see more of it.
+    let least = if rules.follows { 1 } else { 2 };
+    region.blocks.iter().filter(|(key, _)| !key.full).any(|(key, block)| {
+        let mut state = block.state.clone();
+        let loads = block.insts.iter().filter(|inst| {
+            let base = if let Body::Load { base, .. } = inst.body { Some(base) } else { None };
+            let is_any = base.is_some_and(|base| state.regs[usize::from(base)] == Class::Vector);
+            rules.step(&mut state, inst, key.full);
+            is_any
+        });
+        loads.count() >= least
+    })
 }
 
 /// The host's registers for vectors.

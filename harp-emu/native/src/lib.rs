@@ -94,5 +94,8 @@ mod tier;
 mod translated;
 mod waiting;
 
+#[cfg(test)]
+mod tests;
+
 pub use shared::{LeaveCounts, TierStats, USUAL, When};
 pub use tier::{Calls, Native};

@@ -153,7 +153,7 @@ impl Emitter<'_, '_> {
     }
 
     /// The operation on words. Divisors may be zero in lanes that do not execute.
-    fn scalar_operation(&mut self, opcode: Opcode, words: &[Value]) -> Value {
+    pub(super) fn scalar_operation(&mut self, opcode: Opcode, words: &[Value]) -> Value {
         let a = words[0];
         let b = words.get(1).copied().unwrap_or(a);
         let width = i64::from(self.shape.word.bits());

@@ -24,6 +24,8 @@ pub(super) struct Local {
     pub(super) written_preds: u64,
     /// The registers that the block has written.
     pub(super) written_regs: u64,
+    /// Of those, the ones that the machine's registers hold all the same, as bits.
+    pub(super) homed: u64,
     /// The registers that may differ from those in memory.
     pub(super) changed: u64,
 }
@@ -36,6 +38,7 @@ impl Local {
             preds: vec![PredVal::default(); 64],
             written_preds: 0,
             written_regs: 0,
+            homed: 0,
             changed,
         }
     }
@@ -85,7 +88,7 @@ pub(super) struct At {
     /// The words of memory whose contents are known.
     pub(super) slots: Vec<Slot>,
     /// Lanes whose number was taken, and it.
-    counted: Option<(Value, Value)>,
+    pub(super) counted: Option<(Value, Value)>,
 }
 
 /// Lanes, as bits and as vectors.
@@ -136,7 +139,8 @@ impl Emitter<'_, '_> {
         self.leave_if(short, Leave::Budget);
         let mut is_open = true;
         let count = insts.len();
-        for (index, inst) in insts.into_iter().enumerate() {
+        let mut index = 0;
+        while let Some(&inst) = insts.get(index) {
             (self.at.inst, self.at.index) = (inst, index);
             self.rules.arrive(&mut self.at.state, inst.pc, key.full);
             self.forget_executing();
@@ -145,7 +149,13 @@ impl Emitter<'_, '_> {
                 is_open = false;
                 break;
             }
-            self.instruction();
+            index += match self.few_lanes(&insts[index..]) {
+                0 => {
+                    self.instruction();
+                    1
+                }
+                done => done,
+            };
         }
         if is_open {
             let next = Key { pc: self.at.inst.next, ..key };
@@ -158,7 +168,7 @@ impl Emitter<'_, '_> {
         }
     }
 
-    fn instruction(&mut self) {
+    pub(super) fn instruction(&mut self) {
         let inst = self.at.inst;
         let lanes = lanes(&self.at.state, &inst, self.at.key.full);
         let mut after = self.at.state.clone();

@@ -80,7 +80,7 @@ impl Emitter<'_, '_> {
     }
 
     /// Blocks for a condition, from which the second one goes on.
-    fn branch(&mut self, condition: Value) -> [Block; 2] {
+    pub(super) fn branch(&mut self, condition: Value) -> [Block; 2] {
         let ways = [self.b.create_block(), self.b.create_block()];
         self.b.ins().brif(condition, ways[0], &[], ways[1], &[]);
         ways.iter().for_each(|&way| self.b.seal_block(way));
@@ -88,7 +88,7 @@ impl Emitter<'_, '_> {
     }
 
     /// Emits something in a block, from the state here.
-    fn in_block(&mut self, block: Block, f: impl FnOnce(&mut Self)) {
+    pub(super) fn in_block(&mut self, block: Block, f: impl FnOnce(&mut Self)) {
         let (local, counts) = (self.at.local.clone(), self.at.counts.clone());
         let (masks, state, inst) = (self.at.masks.clone(), self.at.state.clone(), self.at.inst);
         self.b.switch_to_block(block);

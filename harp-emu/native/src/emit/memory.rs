@@ -150,7 +150,13 @@ impl Emitter<'_, '_> {
         load(&mut self.b, int, (address, distance), access)
     }
 
-    fn store_host(&mut self, value: Value, address: Value, distance: i32, access: Access) {
+    pub(super) fn store_host(
+        &mut self,
+        value: Value,
+        address: Value,
+        distance: i32,
+        access: Access,
+    ) {
         let int = self.shape.int();
         store(&mut self.b, int, (value, address, distance), access);
     }

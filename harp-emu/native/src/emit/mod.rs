@@ -19,6 +19,7 @@
 //! | `slots` | words of memory whose contents are known |
 //! | `write` | writes in the lanes that execute |
 //! | `once` | what is done once for all lanes |
+//! | `few` | runs of instructions that are done lane by lane where few are active |
 //! | `control` | jumps, splits, joins; edges between blocks |
 //! | `ways` | ways into the region and out of it |
 
@@ -26,6 +27,7 @@ mod alu;
 mod assume;
 mod block;
 mod control;
+mod few;
 mod helper;
 mod late;
 mod memory;
@@ -153,7 +155,7 @@ pub(crate) fn emit(
     let has_fma =
         isa.isa_flags().iter().any(|flag| flag.name == "has_fma" && flag.as_bool() == Some(true));
     let preds = preds_of(region);
-    let homes = homes(region, shape);
+    let homes = homes(region, rules);
     let apart = AliasRegionData { user_id: 0, description: "registers".into() };
     let apart = b.func.dfg.alias_regions.insert(apart);
     let register_flags = aligned().with_alias_region(Some(apart));

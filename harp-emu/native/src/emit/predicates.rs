@@ -49,7 +49,7 @@ impl Emitter<'_, '_> {
         PredVal { flag, ..PredVal::default() }
     }
 
-    fn compare(&mut self, compare: Compare, a: Value, b: Value) -> Value {
+    pub(super) fn compare(&mut self, compare: Compare, a: Value, b: Value) -> Value {
         let int = |e: &mut Self, cc| e.b.ins().icmp(cc, a, b);
         let float = |e: &mut Self, cc| {
             let (x, y) = (e.as_floats(a), e.as_floats(b));
@@ -94,7 +94,7 @@ impl Emitter<'_, '_> {
         PredVal { bits: Some(bits), ..PredVal::default() }
     }
 
-    fn combine(&mut self, logic: Logic, x: Value, y: Value) -> Value {
+    pub(super) fn combine(&mut self, logic: Logic, x: Value, y: Value) -> Value {
         match logic {
             Logic::And => self.b.ins().band(x, y),
             Logic::Or => self.b.ins().bor(x, y),

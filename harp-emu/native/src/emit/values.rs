@@ -192,9 +192,9 @@ impl Emitter<'_, '_> {
     /// Whether the machine's registers hold the vectors of this one.
     pub(super) fn is_at_home(&self, r: usize) -> bool {
         let is_written = self.at.local.written_regs >> r & 1 != 0;
-        self.has_home(r)
-            && !is_written
-            && self.region.blocks[&self.at.key].state.regs[r] == Class::Vector
+        let was_vector = || self.region.blocks[&self.at.key].state.regs[r] == Class::Vector;
+        let is_homed = self.at.local.homed >> r & 1 != 0;
+        self.has_home(r) && (is_homed || !is_written && was_vector())
     }
 
     /// Whether its vectors are in the machine's registers between blocks.
@@ -214,7 +214,7 @@ impl Emitter<'_, '_> {
         self.b.ins().store(flags, v, self.registers, offset);
     }
 
-    fn register_offset(&self, r: usize, k: usize) -> i32 {
+    pub(super) fn register_offset(&self, r: usize, k: usize) -> i32 {
         let bytes = r * self.shape.lane_words * self.shape.bytes() + VECTOR_BYTES * k;
         i32::try_from(bytes).unwrap_or(i32::MAX)
     }

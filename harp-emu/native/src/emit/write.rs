@@ -42,6 +42,7 @@ impl Emitter<'_, '_> {
         self.at.local.written[index] = written;
         self.at.local.changed |= 1 << dst;
         self.at.local.written_regs |= 1 << dst;
+        self.at.local.homed &= !(1 << dst);
     }
 
     fn select(&mut self, dst: u8, mut new: Val, class: Class) -> Val {

@@ -1,0 +1,133 @@
+//! Programs in host code and interpreted, in states that random ones seldom reach.
+
+use std::sync::Arc;
+
+use harp_emu::{HostTier, Machine, MachineConfig, Memory};
+use harp_isa::{ArchId, Gpr, Pred};
+
+use crate::{Native, When};
+
+const LANES: u8 = 32;
+/// Where each lane's first pointer is, what it points to, and where that points to.
+const POINTERS: u64 = 0x1000;
+const CELLS: u64 = 0x2000;
+const TARGETS: u64 = 0x3000;
+/// Where the lanes that take part are, as bits.
+const MASK: u64 = 0x800;
+
+/// Lanes by the mask follow pointers, change what they know, and store.
+const PROGRAM: &str = "
+        .perm x
+        .entry
+        .global
+boot:   ldi %r2, #32
+        jalis %ra, %r2, all
+all:    csr %r1, #0
+        ldi %r0, #0x800
+        ld %r7, %r0, #0
+        shr %r7, %r7, %r1
+        andi %r7, %r7, #1
+        rtop @p0, %r7
+        shli %r2, %r1, #2
+        ldi %r3, #0x1000
+        add %r2, %r2, %r3
+        ld %r2, %r2, #0
+        ldi %r8, #7
+        ori %r9, %r1, #0
+        rtop @p1, %r8
+        rtop @p2, %r8
+  @p0 ? split
+  @p0 ? jmpi some
+        jmpi end
+some:   ld %r4, %r2, #0
+        addi %r9, %r9, #5
+        add %r5, %r4, %r9
+        ld %r6, %r4, #4
+        sub %r6, %r6, %r8
+        isneg @p1, %r6
+  @p1 ? addi %r8, %r8, #3
+  @p1 ? ld %r10, %r4, #8
+        notp @p2, @p1
+        ld %r11, %r4, #12
+  @p1 ? st %r9, %r4, #0
+  @p2 ? st %r9, %r11, #0
+        st %r5, %r2, #0
+end:    join
+        ldi %r0, stop
+        jmprt %r0
+stop:   halt
+";
+
+/// A lane one of whose pointers is none: that from which it loads, or that to which it stores.
+type Bad = Option<(u64, bool)>;
+
+/// All that is to be the same after the program.
+fn outcome(mask: u32, bad: Bad, when: Option<When>) -> Vec<String> {
+    let arch: ArchId = "4w16/4/32/2+x".parse().unwrap();
+    let object = harp_isa::assemble(PROGRAM, arch, &[]).unwrap();
+    let image = harp_isa::link(&[&object], 0).unwrap();
+    let memory = Memory::new(arch.word(), 1 << 16).unwrap();
+    memory.write(0, &image.bytes).unwrap();
+    let put = |address: u64, word: u64| {
+        memory.write(address, &(word as u32).to_le_bytes()).unwrap();
+    };
+    put(MASK, mask.into());
+    for lane in 0..u64::from(LANES) {
+        // In no order that has a name.
+        let cell = CELLS + 16 * (lane * 7 % 32);
+        let target = TARGETS + 16 * (lane * 13 % 32);
+        put(POINTERS + 4 * lane, cell);
+        let or_bad = |address, stores| match bad == Some((lane, stores)) {
+            true => 0x7fff_0001,
+            false => address,
+        };
+        put(cell, or_bad(target, false));
+        put(target + 4, 5 * (lane % 3));
+        put(target + 8, 1000 + lane);
+        put(target + 12, or_bad(target + 0x1000, true));
+    }
+    let mut machine = Machine::new(MachineConfig::new(arch), &memory).unwrap();
+    let native = when.and_then(Native::new);
+    if let Some(native) = &native {
+        let tier: Arc<dyn HostTier> = Arc::new(native.clone());
+        machine.set_host_tier(&tier);
+    }
+    let mut seen = vec![format!("{:?}", machine.run())];
+    for (_, _, warp) in machine.warps() {
+        seen.push(format!("{:#x} {:#x} {:?}", warp.pc(), warp.active(), warp.stats()));
+        seen.extend(warp.stack().map(|entry| format!("{entry:?}")));
+        for r in 0..arch.gprs() {
+            let words = (0..LANES).map(|lane| warp.gpr(Gpr::new(r), lane));
+            seen.push(format!("%r{r}: {:x?}", words.collect::<Vec<_>>()));
+        }
+        for p in 0..arch.preds() {
+            seen.push(format!("@p{p}: {:#x}", warp.pred(Pred::new(p))));
+        }
+    }
+    let mut bytes = vec![0; 1 << 16];
+    memory.read(0, &mut bytes).unwrap();
+    seen.extend(bytes.chunks(16).map(|bytes| format!("{bytes:x?}")));
+    seen
+}
+
+#[test]
+fn lanes_that_take_turns_leave_what_all_together_do() {
+    if Native::new(When::AtOnce).is_none() {
+        return;
+    }
+    let masks = [1, 1 << 31, 0x0410_0002, 0x8000_0fff, 0x0fff_ffff, u32::MAX];
+    for mask in masks {
+        let lanes = (0..u64::from(LANES)).filter(|lane| mask >> lane & 1 != 0);
+        let bad = lanes.flat_map(|lane| [Some((lane, false)), Some((lane, true))]);
+        for bad in bad.chain([None]) {
+            let expected = outcome(mask, bad, None);
+            for when in [When::AtOnce, When::Leaving] {
+                let seen = outcome(mask, bad, Some(when));
+                let pairs = expected.iter().zip(&seen);
+                let differ: Vec<_> = pairs.filter(|(one, other)| one != other).collect();
+                assert!(differ.is_empty(), "lanes {mask:#x}, {bad:?}, {when:?}: {differ:#?}");
+                assert_eq!(expected.len(), seen.len());
+            }
+        }
+    }
+}
