@@ -11,16 +11,14 @@ use crate::rules::{MANY_REGISTERS, Rules};
 
 /// The registers whose vectors are in the machine's registers between blocks, as bits: all but those that loops use most,
 /// which get half of the host's registers. None on a machine with few registers, where most of what a
-/// block reads is a slot of the stack.
-///
-/// All where lanes may take turns: each has its words there.
+/// block reads is a slot of the stack. All where lanes may take turns: each has its words there.
 pub(crate) fn homes(region: &Region, rules: Rules) -> u64 {
     let shape = rules.shape;
-    if shape.arch.gprs() < MANY_REGISTERS {
-        return 0;
-    }
     if has_runs(region, rules) {
         return u64::MAX;
+    }
+    if shape.arch.gprs() < MANY_REGISTERS {
+        return 0;
     }
     let room = (HOST_VECTORS / 2 / shape.vectors()).max(1);
     let mut uses: Vec<(u64, u8)> = uses(region).into_iter().zip(0..).collect();
@@ -30,8 +28,9 @@ pub(crate) fn homes(region: &Region, rules: Rules) -> u64 {
 
 /// Whether there are blocks in which some lanes load from anywhere, and again, which is worth going lane by lane.
 fn has_runs(region: &Region, rules: Rules) -> bool {
-    // Tests, which follow words of memory on all machines, see more of it.
-    let least = if rules.follows { 1 } else { 2 };
+    // Tests, in which words of memory are followed on all machines, see more of it.
+    let has_many = rules.shape.arch.gprs() >= MANY_REGISTERS;
+    let least = if rules.follows && has_many { 1 } else { 2 };
     region.blocks.iter().filter(|(key, _)| !key.full).any(|(key, block)| {
         let mut state = block.state.clone();
         let loads = block.insts.iter().filter(|inst| {

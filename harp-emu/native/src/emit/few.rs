@@ -31,6 +31,8 @@ struct Run {
     /// Registers that they read before they write them, and those that they write, as bits.
     reads: u64,
     writes: u64,
+    /// Of those that they write, the ones that lanes which are not active may read later.
+    keeps: u64,
     /// Predicates that they write, as bits.
     preds: u64,
     loads: usize,
@@ -70,7 +72,8 @@ impl Emitter<'_, '_> {
     /// The longest run from the instruction on at which the emitter is.
     fn run(&self, insts: &[Inst]) -> Run {
         let after = self.at.state.clone();
-        let mut run = Run { insts: Vec::new(), after, reads: 0, writes: 0, preds: 0, loads: 0 };
+        let [reads, writes, keeps, preds] = [0; 4];
+        let mut run = Run { insts: Vec::new(), after, reads, writes, keeps, preds, loads: 0 };
         for &inst in insts {
             let mut after = run.after.clone();
             self.rules.step(&mut after, &inst, self.at.key.full);
@@ -84,10 +87,15 @@ impl Emitter<'_, '_> {
             if !fits || !self.can_go_lane_by_lane(&run.after, &inst, &after) {
                 break;
             }
+            let waiting_read = run.after.waiting_read(&inst, self.at.key.full);
             run.reads |= reads;
+            run.keeps |= dst.map_or(0, |dst| 1 << dst) & waiting_read;
             run.writes = writes;
             run.preds |= inst.pred_written().map_or(0, |pred| 1 << pred);
-            run.loads += usize::from(matches!(inst.body, Body::Load { .. }));
+            if let Body::Load { base, .. } = inst.body {
+                let is_any = run.after.regs[usize::from(base)] == Class::Vector;
+                run.loads += usize::from(is_any);
+            }
             run.insts.push(inst);
             run.after = after;
         }
@@ -103,7 +111,7 @@ impl Emitter<'_, '_> {
             Body::Map { opcode, .. } => is_of_words(opcode),
             Body::Test { .. } => !self.rules.agrees(before, inst),
             Body::Logic { logic, .. } => !logic.is_vote(),
-            Body::Load { base, .. } => before.regs[usize::from(base)] == Class::Vector,
+            Body::Load { base, .. } => !before.regs[usize::from(base)].is_uniform(),
             _ => false,
         };
         inst.sharing == Sharing::Each && writes_vector && writes_bits && is_one
@@ -112,7 +120,7 @@ impl Emitter<'_, '_> {
     /// Emits a run.
     fn run_in_lanes(&mut self, run: &Run) {
         let (index, full) = (self.at.index, self.at.key.full);
-        self.prepare(run.reads);
+        self.prepare(run.reads, run.keeps);
         for p in bits_of(run.insts.iter().fold(run.preds, |bits, inst| bits | inst.preds_read())) {
             self.pred_bits(p);
         }
@@ -159,7 +167,7 @@ impl Emitter<'_, '_> {
     fn store_in_lanes(&mut self, value: u8, base: u8, offset: u64, access: Access) {
         let (inst, full) = (self.at.inst, self.at.key.full);
         let lanes = lanes(&self.at.state, &inst, full);
-        self.prepare(1 << value | 1 << base);
+        self.prepare(1 << value | 1 << base, 0);
         self.begin_leaving();
         let executing = self.executing_bits();
         self.count_store(lanes);
@@ -225,12 +233,16 @@ impl Emitter<'_, '_> {
         self.b.block_params(done).to_vec()
     }
 
-    /// Brings registers, as bits, to where each lane finds its words.
-    fn prepare(&mut self, regs: u64) {
-        for r in bits_of(regs) {
-            if self.at.state.regs[usize::from(r)] != Class::Vector {
+    /// Brings registers that lanes `read`, as bits, to where each lane finds its words, and all lanes of those that it `keeps`
+    /// to the machine's registers.
+    fn prepare(&mut self, read: u64, keeps: u64) {
+        for r in bits_of(read | keeps) {
+            let is_vector = self.at.state.regs[usize::from(r)] == Class::Vector;
+            if !is_vector {
                 self.reg_scalar(r);
-            } else if !self.is_at_home(r.into()) {
+            }
+            let is_wanted = is_vector || keeps >> r & 1 != 0;
+            if is_wanted && !self.is_at_home(r.into()) {
                 self.store_home(r);
                 self.at.local.homed |= 1 << r;
                 self.rows.stored |= 1 << r;
