@@ -177,6 +177,24 @@ pub(crate) fn lanes(state: &State, inst: &Inst, full: bool) -> Lanes {
     }
 }
 
+/// Whether the operation is one on integers that never stops and that the host does in few instructions.
+pub(crate) fn is_integer(opcode: Opcode) -> bool {
+    matches!(
+        opcode,
+        Opcode::And
+            | Opcode::Or
+            | Opcode::Xor
+            | Opcode::Add
+            | Opcode::Sub
+            | Opcode::Mul
+            | Opcode::Shl
+            | Opcode::Srl
+            | Opcode::Sra
+            | Opcode::Neg
+            | Opcode::Not
+    )
+}
+
 /// What is assumed because it usually holds, and guarded. Each includes those before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Assumed {
@@ -228,21 +246,7 @@ impl Rules {
             Some(_) => None,
             None => Some(0),
         };
-        let is_integer = matches!(
-            opcode,
-            Opcode::And
-                | Opcode::Or
-                | Opcode::Xor
-                | Opcode::Add
-                | Opcode::Sub
-                | Opcode::Mul
-                | Opcode::Shl
-                | Opcode::Srl
-                | Opcode::Sra
-                | Opcode::Neg
-                | Opcode::Not
-        );
-        if let (true, Some(a), Some(b)) = (is_integer, constants(0), constants(1)) {
+        if let (true, Some(a), Some(b)) = (is_integer(opcode), constants(0), constants(1)) {
             return compute(opcode, shape.word, [a, b, 0]).map_or(Class::Uniform, Class::Const);
         }
         if sources.iter().all(|class| class.is_uniform()) || shape.lanes == 1 {

@@ -19,7 +19,7 @@
 //! | `slots` | words of memory whose contents are known |
 //! | `write` | writes in the lanes that execute |
 //! | `once` | what is done once for all lanes |
-//! | `few` | runs of instructions that are done lane by lane where few are active |
+//! | `few`, `lane` | what is done lane by lane where few are active; instructions in one lane |
 //! | `control` | jumps, splits, joins; edges between blocks |
 //! | `ways` | ways into the region and out of it |
 
@@ -29,6 +29,7 @@ mod block;
 mod control;
 mod few;
 mod helper;
+mod lane;
 mod late;
 mod memory;
 mod once;
