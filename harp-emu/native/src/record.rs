@@ -25,7 +25,7 @@ const LONGEST: u64 = 64;
 const MOST_SEEN: usize = 4096;
 
 /// What was seen of a program.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
     /// Blocks that were run, by the address where a warp was seen.
     pub(crate) blocks: HashSet<Key>,

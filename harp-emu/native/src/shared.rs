@@ -49,7 +49,7 @@ pub struct TierStats {
     pub time: Duration,
     /// The longest that one took.
     pub longest: Duration,
-    /// Regions that were given up, because they were left too soon or what they assume does not hold.
+    /// Regions that were given up, because they were left too soon, or where warps went on, or what they assume does not hold.
     pub given_up: usize,
     /// How often warps entered.
     pub visits: u64,
@@ -112,9 +112,18 @@ pub(crate) struct Regions {
     pub(crate) refused: HashSet<(Program, Key)>,
     /// What is still assumed in regions of heads where more did not hold.
     pub(crate) assumed: HashMap<(Program, Key), Assumed>,
+    /// What regions had that were known in part.
+    pub(crate) parts: HashMap<Program, Parts>,
     /// Whether another thread is translating.
     pub(crate) is_busy: bool,
     pub(crate) stats: TierStats,
+}
+
+/// Regions of a program that left off where warps went on, and their blocks.
+#[derive(Debug, Default)]
+pub(crate) struct Parts {
+    pub(crate) number: u32,
+    pub(crate) blocks: HashSet<Key>,
 }
 
 /// How much the interpreter does in a piece of memory.

@@ -13,7 +13,7 @@ use harp_isa::ArchId;
 use crate::frame::Leave;
 use crate::lent::Lent;
 use crate::observe::digest;
-use crate::record::{LEAST_ISSUED, Recorder, Step};
+use crate::record::{LEAST_ISSUED, Recorder, Seen, Step};
 use crate::region::Key;
 use crate::rules::{Assumed, Callee, MANY_REGISTERS, RETURNS, Rules};
 use crate::shape::Shape;
@@ -348,6 +348,10 @@ impl CoreCode {
             Leave::End if left > 0 => End::Pause(0),
             _ => End::Pause(self.place(pc).map_or(1, |place| place.left)),
         };
+        let is_nowhere = why == Leave::End && {
+            let full = usize::from(self.lent[warp].raw.active == self.shape.full());
+            self.place(pc).is_none_or(|place| place.entries[full].is_none())
+        };
         self.visits += 1;
         self.issued += issued;
         let Adopted { tally, .. } = &mut self.adopted[number];
@@ -355,6 +359,7 @@ impl CoreCode {
         tally.halves += if end == End::Barrier { 1 } else { 2 };
         tally.issued += issued;
         tally.failed += u64::from(matches!(why, Leave::Guard | Leave::Entry));
+        tally.ended += u64::from(is_nowhere);
         let is_due = tally.visits >= TRIAL_VISITS;
         self.count(why);
         if is_due {
@@ -388,17 +393,27 @@ impl CoreCode {
     #[inline(never)]
     fn judge(&mut self, number: usize) {
         let Some(Adopted { translated, tally }) = self.adopted.get_mut(number) else { return };
-        let Tally { visits, halves, issued, failed } = translated.add(std::mem::take(tally));
+        let Tally { visits, halves, issued, failed, ended } = translated.add(std::mem::take(tally));
         if self.shared.when.is_at_once() {
             return;
         }
         let translated = translated.clone();
         let fails = failed * 8 > visits;
         let is_short = 2 * issued < LEAST_ISSUED * halves;
-        if !fails && !is_short {
+        // What was seen when it was formed is a part of what warps do by now, if visits end soon where it does not go on.
+        let is_part = 2 * ended > visits && issued < WHOLE_ISSUED * visits;
+        if !fails && !is_short && !is_part {
             return;
         }
         let mut regions = self.shared.regions();
+        if !fails && !is_short {
+            let parts = regions.parts.entry(self.program).or_default();
+            if parts.number >= MOST_PARTS {
+                return;
+            }
+            parts.number += 1;
+            parts.blocks.extend(translated.region.blocks.keys().map(|key| key.first()));
+        }
         let before = regions.all.len();
         regions.all.retain(|other| !Arc::ptr_eq(other, &translated));
         if regions.all.len() < before {
@@ -406,7 +421,7 @@ impl CoreCode {
             let head = translated.region.head;
             let assumed = translated.rules.assumed;
             let place = regions.hot.entry(Piece::new(self.program, head.pc)).or_default();
-            place.patience += 2;
+            place.patience += if fails || is_short { 2 } else { 0 };
             if place.patience > MOST_PATIENCE {
                 regions.refused.insert((self.program, head));
             } else if fails {
@@ -462,6 +477,15 @@ impl CoreCode {
         is_hot
     }
 
+    /// What was seen, and what regions had that were known in part.
+    fn seen(&self) -> Seen {
+        let mut seen = self.recorder.seen().clone();
+        if let Some(parts) = self.shared.regions().parts.get(&self.program) {
+            seen.blocks.extend(&parts.blocks);
+        }
+        seen
+    }
+
     /// Forms a region at the warp's pc, if one is wanted there.
     fn form(&self, key: Key, frame: &Frame<'_>) -> Option<Formed> {
         let assumed = {
@@ -472,13 +496,13 @@ impl CoreCode {
             regions.assumed.get(&(self.program, key)).copied().unwrap_or(Assumed::Loads)
         };
         let when = self.shared.when;
-        let seen = (!when.is_at_once()).then(|| self.recorder.seen());
+        let seen = (!when.is_at_once()).then(|| self.seen());
         let shape = self.shape;
         // In tests, programs for machines with many registers see all that is done for others.
         let follows = shape.arch.gprs() < MANY_REGISTERS || when.is_at_once();
         let (callee, leaves) = (self.callee, when == When::Leaving);
         let rules = Rules { shape, assumed, callee, leaves, follows };
-        let formed = Formed::new(frame, shape, rules, seen);
+        let formed = Formed::new(frame, shape, rules, seen.as_ref());
         if formed.is_none() {
             self.shared.regions().refused.insert((self.program, key));
         }
@@ -488,6 +512,11 @@ impl CoreCode {
 
 /// Where regions were given up this often, nothing is translated any more.
 const MOST_PATIENCE: u32 = 6;
+
+/// A region is not known in part if it issues as many instructions in a visit.
+const WHOLE_ISSUED: u64 = 512;
+/// How often a program's regions are made anew because they were known in part.
+const MOST_PARTS: u32 = 4;
 
 /// Visits after which a region is judged.
 const TRIAL_VISITS: u64 = 64;

@@ -45,6 +45,8 @@ pub(crate) struct Tally {
     pub(crate) issued: u64,
     /// Visits that ended because an assumption or the entry's expectation did not hold.
     pub(crate) failed: u64,
+    /// Visits that ended where control came to blocks that no region has.
+    pub(crate) ended: u64,
 }
 
 /// Joins instructions that lie one behind the other.
@@ -137,6 +139,7 @@ impl Translated {
         tally.halves += more.halves;
         tally.issued += more.issued;
         tally.failed += more.failed;
+        tally.ended += more.ended;
         *tally
     }
 
