@@ -280,7 +280,7 @@ mod tests {
                     jmpr %r15
             ",
         );
-        let none = Vec::new();
+        let none: Vec<u8> = Vec::new();
         // Behind the join, %r1 and %r4 are read; the other way writes %r1 before.
         assert_eq!(read[..2], [none.clone(), none.clone()], "nobody waits");
         assert_eq!(read[2], [1, 2, 3, 4], "either group may be here");
