@@ -156,7 +156,10 @@ pub(crate) fn observed(frame: &Frame<'_>, shape: Shape, live: u64, head: &Inst) 
     for r in (0..shape.arch.all_gprs()).filter(|r| live >> r & 1 != 0) {
         let lanes = if waiting_read >> r & 1 == 0 { *frame.active } else { shape.full() };
         state.regs[usize::from(r)] = match class_of(frame, shape, r, lanes) {
-            Class::Uniform if r == link => Class::Const(lane_of(&frame.registers, r, 0, &shape)),
+            Class::Uniform if r == link => {
+                let first = lanes.trailing_zeros() as usize % 64;
+                Class::Const(lane_of(&frame.registers, r, first, &shape))
+            }
             class => class,
         };
     }

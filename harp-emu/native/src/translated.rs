@@ -27,7 +27,7 @@ pub(crate) struct Translated {
     /// Places at which it may be left in any case.
     pub(crate) places: u64,
     pub(crate) rules: Rules,
-    /// The bytes of its instructions by address, in runs without gaps.
+    /// The bytes of its instructions, and of others that it depends on, by address, in runs without gaps.
     code: BTreeMap<u64, Vec<u8>>,
     /// The processor time that it took to make, if nothing else ran.
     pub(crate) time: Duration,
@@ -89,11 +89,13 @@ impl Formed {
     ) -> Option<Formed> {
         let start = Instant::now();
         let head = Key::new(*frame.pc, *frame.active == shape.full());
-        let mut plain = Fetcher::new(shape, frame.memory);
-        let waiting = rules.callee.map(|callee| waiting(rules, callee, &mut |pc| plain.fetch(pc)));
+        let mut whole = Fetcher::new(shape, frame.memory);
+        let waiting = rules.callee.map(|callee| waiting(rules, callee, &mut |pc| whole.fetch(pc)));
+        let waiting = waiting.unwrap_or_default();
+        // What lanes read where they wait depends on all of the function.
+        let mut code = if waiting.is_empty() { BTreeMap::new() } else { whole.code };
         let loaded = seen.map(|seen| &seen.loaded);
-        let fetcher = Fetcher::new(shape, frame.memory);
-        let mut fetcher = fetcher.knowing(loaded, waiting.unwrap_or_default());
+        let mut fetcher = Fetcher::new(shape, frame.memory).knowing(loaded, waiting);
         let first = fetcher.fetch(head.pc)?;
         let seen = seen.map(|seen| &seen.blocks);
         let room = if rules.follows_slots() { 2 * room(shape) } else { room(shape) };
@@ -108,7 +110,8 @@ impl Formed {
         let region = region::form(rules, head, state, room, seen, &mut |pc| fetcher.fetch(pc))?;
         let live = needed(&trial, &region, plain);
         let used = region.blocks.values().flat_map(|block| &block.insts).map(|inst| inst.pc);
-        let code = runs(used.filter_map(|pc| Some((pc, fetcher.code.get(&pc)?.clone()))).collect());
+        code.extend(used.filter_map(|pc| Some((pc, fetcher.code.get(&pc)?.clone()))));
+        let code = runs(code);
         let memory_bytes = memory_bytes(frame.memory);
         Some(Formed { region, rules, live, code, memory_bytes, time: start.elapsed() })
     }
