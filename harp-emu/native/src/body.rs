@@ -5,7 +5,6 @@ use harp_isa::{Gpr, Instruction, Op, Opcode, Operand, Pred, Sharing};
 
 use crate::class::Class;
 use crate::shape::Shape;
-use crate::waiting::Waiting;
 
 /// A source of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,6 +139,15 @@ pub(crate) enum Body {
     },
     /// The interpreter does it, and nothing is known afterwards.
     Unknown,
+}
+
+/// What is known of lanes that are not active where an instruction stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Waiting {
+    /// The splits that are not joined.
+    pub(crate) depth: usize,
+    /// The registers that lanes which wait for the ends of those may read, as bits.
+    pub(crate) read: u64,
 }
 
 /// An instruction and its place.

@@ -7,12 +7,11 @@ use std::ops::Range;
 use harp_emu::{Frame, MemoryWords};
 use harp_isa::MAX_ENCODED_BYTES;
 
-use crate::body::Inst;
+use crate::body::{Inst, Waiting};
 use crate::class::Class;
 use crate::rows::{bits_of, lane_of};
 use crate::rules::{Level, State};
 use crate::shape::Shape;
-use crate::waiting::Waiting;
 
 /// Instructions in memory.
 pub(crate) struct Fetcher<'a> {

@@ -7,10 +7,9 @@ use harp_emu::compute;
 use harp_isa::abi::{KernelEntry, RegisterRoles, SharedRoles};
 use harp_isa::{Gpr, Opcode, Pred, Sharing};
 
-use crate::body::{Access, Body, Compare, Inst, Src};
+use crate::body::{Access, Body, Compare, Inst, Src, Waiting};
 use crate::class::Class;
 use crate::shape::Shape;
-use crate::waiting::Waiting;
 
 /// A `split` whose entries of the divergence stack are known to lie there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

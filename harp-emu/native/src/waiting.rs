@@ -17,18 +17,9 @@ use std::ops::Range;
 
 use harp_isa::Pred;
 
-use crate::body::{Body, Inst};
+use crate::body::{Body, Inst, Waiting};
 use crate::live::before;
 use crate::rules::{Bits, Callee, Rules};
-
-/// What is known of lanes that are not active where an instruction stands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Waiting {
-    /// The splits that are not joined.
-    pub(crate) depth: usize,
-    /// The registers that lanes which wait for the ends of those may read, as bits.
-    pub(crate) read: u64,
-}
 
 /// What is known of waiting lanes at the instructions of a function, by their addresses; nothing if it activates lanes
 /// by other means than `join`, or is long.

@@ -47,7 +47,7 @@ const CRATES: [(&str, Floors); 9] = [
             &["rules"],
             &["frame", "observe", "region"],
             &["code", "homes", "live", "record"],
-            &["emit"],
+            &["emit", "waiting"],
             &["translated"],
             &["lent", "shared"],
             &["tier"],
