@@ -99,6 +99,11 @@ impl Recorder {
         }
     }
 
+    /// Goes on in another launch of the same program, with other warps.
+    pub(crate) fn go_on(&mut self) {
+        (self.last, self.loading, self.rest) = (None, None, None);
+    }
+
     /// Forgets what was seen: the instructions may have changed.
     pub(crate) fn forget(&mut self) {
         *self = Recorder::default();

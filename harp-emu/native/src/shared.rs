@@ -9,6 +9,7 @@ use std::time::Duration;
 use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_codegen::settings::{self, Configurable};
 
+use crate::record::Recorder;
 use crate::region::Key;
 use crate::rules::{Assumed, MANY_REGISTERS};
 use crate::translated::{Formed, Translated};
@@ -112,6 +113,8 @@ pub(crate) struct Regions {
     pub(crate) refused: HashSet<(Program, Key)>,
     /// What is still assumed in regions of heads where more did not hold.
     pub(crate) assumed: HashMap<(Program, Key), Assumed>,
+    /// Recordings of programs that had not ended when a launch did.
+    pub(crate) recorders: HashMap<Program, Recorder>,
     /// What regions had that were known in part.
     pub(crate) parts: HashMap<Program, Parts>,
     /// Whether another thread is translating.

@@ -256,6 +256,12 @@ impl CoreCode {
         for translated in here {
             self.add(translated);
         }
+        if self.recorder.is_idle()
+            && let Some(recorder) = self.shared.regions().recorders.remove(&self.program)
+        {
+            self.recorder = recorder;
+            self.recorder.go_on();
+        }
         let behind = self.range.end.next_multiple_of(self.shape.bytes() as u64);
         frame.plain_stores_from = frame.plain_stores_from.max(behind);
         self.version = Some(version);
@@ -525,6 +531,10 @@ impl Drop for CoreCode {
     fn drop(&mut self) {
         self.tell();
         let mut regions = self.shared.regions();
+        // Short launches would never end a recording. Only what is promised tells programs apart.
+        if !self.recorder.is_idle() && self.program != 0 {
+            regions.recorders.insert(self.program, std::mem::take(&mut self.recorder));
+        }
         let stats = &mut regions.stats;
         stats.visits += self.visits;
         stats.went_on += self.went_on;
