@@ -176,10 +176,9 @@ impl Code {
     fn live(&self) -> BTreeMap<Point, u64> {
         let mut live: BTreeMap<Point, u64> = BTreeMap::new();
         let mut from: BTreeMap<Point, Vec<Point>> = BTreeMap::new();
-        let start = self.places.keys().next().map(|&pc| (pc, None));
         let groups = self.splits().flat_map(|split| [true, false].map(|t| self.behind(split, t)));
         let all = self.places.keys().map(|&pc| (pc, None));
-        let mut todo: Vec<Point> = start.into_iter().chain(groups).chain(all).collect();
+        let mut todo: Vec<Point> = groups.chain(all).collect();
         while let Some(point) = todo.pop() {
             let Some(place) = self.places.get(&point.0) else { continue };
             if live.insert(point, 0).is_none() {
