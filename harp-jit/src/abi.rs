@@ -20,6 +20,7 @@ use cranelift_codegen::isa::CallConv;
 use harp_isa::abi::RegisterRoles;
 use harp_isa::link::MAX_IMAGE_BYTES;
 use harp_isa::{ArchId, Gpr, Layout, Opcode, WordSize};
+use smallvec::SmallVec;
 
 /// The integer type of a word.
 pub(crate) fn word_int(word: WordSize) -> Type {
@@ -65,6 +66,9 @@ impl WordPlace {
     }
 }
 
+/// A list of places, mostly short.
+type Places = SmallVec<[WordPlace; 8]>;
+
 /// The places of a function's arguments and results.
 ///
 /// ```
@@ -81,8 +85,8 @@ impl WordPlace {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallLayout {
-    params: Vec<WordPlace>,
-    returns: Vec<WordPlace>,
+    params: Places,
+    returns: Places,
     stack_arguments: u32,
     stack_results: u32,
     callee_pops: bool,
@@ -152,11 +156,7 @@ fn argument_registers(signature: &Signature, arch: ArchId) -> impl Iterator<Item
 
 /// Places for `count` words, in registers and then on the stack from word `stack` on, and the end of the
 /// stack words.
-fn places(
-    count: u32,
-    mut registers: impl Iterator<Item = Gpr>,
-    stack: u32,
-) -> (Vec<WordPlace>, u32) {
+fn places(count: u32, mut registers: impl Iterator<Item = Gpr>, stack: u32) -> (Places, u32) {
     let mut end = stack;
     let places = (0..count).map(|_| match registers.next() {
         Some(register) => WordPlace::Register(register),

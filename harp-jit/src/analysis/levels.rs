@@ -14,12 +14,13 @@
 use std::ops::Range;
 
 use cranelift_codegen::dominator_tree::DominatorTree;
-use cranelift_codegen::entity::SecondaryMap;
+use cranelift_codegen::entity::{EntitySet, SecondaryMap};
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::Block;
 use cranelift_codegen::loop_analysis::{Loop, LoopAnalysis};
 
-use super::PostDominators;
+use smallvec::SmallVec;
+
 use super::tree::{Span, Tree};
 
 /// A node of a level.
@@ -55,9 +56,9 @@ pub(crate) struct Level {
     /// the total of all.
     pub(crate) blocks_before: Vec<usize>,
     /// The successors of each node, without repetitions, ascending.
-    pub(crate) succs: Vec<Vec<usize>>,
+    pub(crate) succs: Vec<SmallVec<[usize; 2]>>,
     /// The predecessors of each node on this level.
-    pub(crate) preds: Vec<Vec<usize>>,
+    pub(crate) preds: Vec<SmallVec<[usize; 2]>>,
     /// Whether each node also has an entry from outside the level.
     entered: Vec<bool>,
     /// The immediate post-dominators.
@@ -119,7 +120,8 @@ impl Level {
         let children = std::iter::successors(first, |&child| {
             Some(self.sibling[child]).filter(|&next| next != NONE)
         });
-        let between = children.filter(move |&child| child < after && self.preds[child] != [node]);
+        let between =
+            children.filter(move |&child| child < after && self.preds[child][..] != [node]);
         Some(between.chain(parts.then_some(after)))
     }
 
@@ -186,7 +188,7 @@ impl Levels {
         cfg: &ControlFlowGraph,
         dominators: &DominatorTree,
         loops: &LoopAnalysis,
-        post_dominators: &PostDominators,
+        returning: &EntitySet<Block>,
     ) -> Levels {
         let mut result = Levels::default();
         result.levels.resize_with(2, Level::default);
@@ -195,7 +197,7 @@ impl Levels {
             result.headers[around] = Some(loops.loop_header(around));
             result.levels.push(Level { around: Some(around), ..Level::default() });
         }
-        let doomed = |block: Block| !post_dominators.reaches_return(block);
+        let doomed = |block: Block| !returning.contains(block);
         let outermost = |block| if doomed(block) { LevelId::DOOMED } else { LevelId::LIVE };
         let blocks = || dominators.cfg_postorder().iter().rev().copied();
         for (number, block) in blocks().enumerate() {
@@ -238,9 +240,9 @@ impl Levels {
             for node in 0..level.nodes.len() {
                 level.succs[node].sort_unstable();
                 level.succs[node].dedup();
-                for to in level.succs[node].clone() {
-                    if to < level.nodes.len() {
-                        level.preds[to].push(node);
+                for &to in &level.succs[node] {
+                    if let Some(preds) = level.preds.get_mut(to) {
+                        preds.push(node);
                     }
                 }
             }
@@ -252,8 +254,8 @@ impl Levels {
     fn add(&mut self, id: LevelId, node: Node) -> (LevelId, usize) {
         let level = &mut self.levels[id.0];
         level.nodes.push(node);
-        level.succs.push(Vec::new());
-        level.preds.push(Vec::new());
+        level.succs.push(SmallVec::new());
+        level.preds.push(SmallVec::new());
         level.entered.push(false);
         (id, level.nodes.len() - 1)
     }
@@ -306,6 +308,16 @@ impl Levels {
             place = self.loop_places[self.levels[place.0.0].around?]?;
         }
         Some(place.1)
+    }
+
+    /// Whether both blocks are on one level and all lanes that run `block` run `after` later in the same iteration, unless they
+    /// trap or run for ever.
+    pub(crate) fn is_after(&self, block: Block, after: Block) -> bool {
+        let (Some((level, from)), Some((other, to))) = (self.places[block], self.places[after])
+        else {
+            return false;
+        };
+        level == other && from != to && self.level(level).common_post_dominator(from, to) == to
     }
 
     /// The blocks of these nodes of a level, including those of loops, in reverse post-order.

@@ -16,7 +16,6 @@ mod levels;
 mod limit;
 mod live;
 mod once;
-mod post_dominators;
 mod solver;
 mod sync;
 #[cfg(test)]
@@ -32,13 +31,13 @@ pub(crate) use graph::Graph;
 pub(crate) use levels::{Level, LevelId, Levels, Node};
 pub(crate) use live::LiveRanges;
 pub(crate) use once::{Loads, deciding_loads};
-pub(crate) use post_dominators::PostDominators;
 pub(crate) use uniformity::Uniformity;
 
 /// The control flow of a function, without unreachable blocks.
 pub(crate) struct Flow {
     graph: Graph,
-    post_dominators: PostDominators,
+    /// The blocks from which a return is reachable.
+    returning: EntitySet<Block>,
     levels: Levels,
     /// Blocks with several predecessors from which no return is reachable.
     doomed_meetings: Vec<Block>,
@@ -58,10 +57,10 @@ impl Flow {
     /// The control flow of the function with this graph.
     fn of(func: &Function, graph: Graph) -> Flow {
         let Graph { cfg, dominators, loops } = &graph;
-        let post_dominators = PostDominators::compute(func, cfg, dominators);
-        let levels = Levels::compute(cfg, dominators, loops, &post_dominators);
-        let mut flow = Flow { graph, post_dominators, levels, doomed_meetings: Vec::new() };
-        let doomed = flow.blocks().filter(|&block| !flow.post_dominators.reaches_return(block));
+        let returning = returning(func, &graph);
+        let levels = Levels::compute(cfg, dominators, loops, &returning);
+        let mut flow = Flow { graph, returning, levels, doomed_meetings: Vec::new() };
+        let doomed = flow.blocks().filter(|&block| !flow.reaches_return(block));
         let ways = |&block: &Block| {
             let forward = flow.predecessors(block).filter(|&pred| !flow.dominates(block, pred));
             forward.count() > 1
@@ -98,12 +97,12 @@ impl Flow {
     /// Checks that the meeting points of simple cases are those found by paths, except doomed blocks.
     #[cfg(test)]
     pub(crate) fn check_meetings(&self, func: &Function) {
-        let live = self.blocks().filter(|&block| self.post_dominators.reaches_return(block));
+        let live = self.blocks().filter(|&block| self.reaches_return(block));
         for block in live.filter(|&block| func.block_successors(block).count() > 1) {
             let Some(mut plain) = self.plain_meetings(func, block) else { continue };
             let end = self.levels.reconvergence(block).end;
             let mut wanted = sync::meeting_points(func, self, block, &self.region(block, end), end);
-            wanted.retain(|&meeting| self.post_dominators.reaches_return(meeting));
+            wanted.retain(|&meeting| self.reaches_return(meeting));
             plain.sort_unstable();
             wanted.sort_unstable();
             assert_eq!(plain, wanted, "of {block}\n{}", func.display());
@@ -153,8 +152,9 @@ impl Flow {
         self.graph.dominators.block_dominates(above, below)
     }
 
-    pub(crate) fn post_dominators(&self) -> &PostDominators {
-        &self.post_dominators
+    /// Whether a return is reachable from `block`.
+    pub(crate) fn reaches_return(&self, block: Block) -> bool {
+        self.returning.contains(block)
     }
 
     /// Whether `block` lies outside of the innermost loop around `home`.
@@ -215,8 +215,28 @@ pub(crate) fn reachable<I: Iterator<Item = Block>>(
     found
 }
 
+/// The blocks from which a return is reachable.
+///
+/// A trap is none: lanes that enter its block never continue, so others need not wait for them at the end of the function.
+/// Otherwise one bounds check would move the reconvergence point of every branch around it there.
+fn returning(func: &Function, graph: &Graph) -> EntitySet<Block> {
+    let Graph { cfg, dominators, .. } = graph;
+    let blocks = dominators.cfg_postorder().iter().copied();
+    let returns =
+        |&block: &Block| cfg.succ_iter(block).next().is_none() && !ends_in_trap(func, block);
+    let mut todo: Vec<Block> = blocks.filter(returns).collect();
+    let mut found = EntitySet::with_capacity(func.dfg.num_blocks());
+    while let Some(block) = todo.pop() {
+        if found.insert(block) {
+            let preds = cfg.pred_iter(block).map(|pred| pred.block);
+            todo.extend(preds.filter(|&pred| dominators.is_reachable(pred)));
+        }
+    }
+    found
+}
+
 /// Whether `block` ends in a trap, which stops the launch.
-pub(crate) fn ends_in_trap(func: &Function, block: Block) -> bool {
+fn ends_in_trap(func: &Function, block: Block) -> bool {
     let last = func.layout.last_inst(block);
     last.is_some_and(|inst| func.dfg.insts[inst].opcode() == Opcode::Trap)
 }

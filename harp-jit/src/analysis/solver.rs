@@ -238,7 +238,7 @@ impl<'a> Solver<'a> {
                 let own = Limit::divergent(Cause::Memory);
                 let once = self.loads == Loads::Once
                     && is_plain_load(self.func, inst)
-                    && self.flow.post_dominators.reaches_return(block);
+                    && self.flow.reaches_return(block);
                 let same = Limit::new(Width::Warp, Cause::Memory);
                 return if once { self.operands(inst, block).and(same) } else { own };
             }

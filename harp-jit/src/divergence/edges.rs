@@ -4,6 +4,8 @@ use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, BlockArg, BlockCall, Function, Inst, InstBuilder, Type};
 
+use smallvec::SmallVec;
+
 use crate::analysis::edges;
 
 /// An edge: one side of the terminator of a block.
@@ -20,8 +22,12 @@ pub(super) fn destinations(func: &Function, inst: Inst) -> usize {
 }
 
 /// The edges to a block from reachable blocks, in layout order.
-pub(super) fn edges_to(func: &Function, cfg: &ControlFlowGraph, block: Block) -> Vec<Edge> {
-    let mut insts: Vec<(Block, Inst)> =
+pub(super) fn edges_to(
+    func: &Function,
+    cfg: &ControlFlowGraph,
+    block: Block,
+) -> SmallVec<[Edge; 4]> {
+    let mut insts: SmallVec<[(Block, Inst); 4]> =
         cfg.pred_iter(block).map(|pred| (pred.block, pred.inst)).collect();
     insts.sort_unstable();
     insts.dedup();
@@ -49,7 +55,7 @@ impl Edge {
     }
 
     /// The arguments that the edge passes.
-    pub(super) fn arguments(self, func: &Function) -> Vec<BlockArg> {
+    pub(super) fn arguments(self, func: &Function) -> SmallVec<[BlockArg; 4]> {
         edges(&func.dfg, self.inst)[self.side].args(&func.dfg.value_lists).collect()
     }
 

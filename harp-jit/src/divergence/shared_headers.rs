@@ -122,7 +122,7 @@ fn back_edges(
 
 fn ways_to(func: &Function, cfg: &ControlFlowGraph, block: Block) -> Vec<Way> {
     let edges = edges_to(func, cfg, block).into_iter();
-    edges.map(|edge| Way { edge, args: edge.arguments(func) }).collect()
+    edges.map(|edge| Way { edge, args: edge.arguments(func).into_vec() }).collect()
 }
 
 /// Whether lanes may wait on some path from `header` to `last`, in the loop that the back edge from `last`

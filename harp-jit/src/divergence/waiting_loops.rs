@@ -114,7 +114,7 @@ fn nodes_before(level: &Level, node: usize) -> Option<HashSet<usize>> {
     let mut todo = level.preds[node].clone();
     while let Some(before) = todo.pop() {
         if found.insert(before) {
-            todo.extend(&level.preds[before]);
+            todo.extend(level.preds[before].iter().copied());
         }
     }
     let leads_there = |next: &usize| *next == node || found.contains(next);

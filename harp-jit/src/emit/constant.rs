@@ -4,7 +4,7 @@ use harp_isa::{Gpr, Layout, Op, Opcode, WordSize};
 use smallvec::{SmallVec, smallvec};
 
 /// The instructions that make a constant: mostly one or two.
-pub(super) type Ops = SmallVec<[Op; 2]>;
+pub(super) type Ops = SmallVec<[Op; 4]>;
 
 /// Instructions that load `value`, sign-extended from the word, into `dst`, which they do not read before
 /// they have written it.
@@ -24,7 +24,7 @@ pub(super) fn sequence(dst: Gpr, value: i64, layout: Layout, word: WordSize) -> 
     // `ori` must not have a negative immediate: use one bit less than its field.
     let piece = u32::from(layout.immediate_bits(Opcode::Ori)) - 1;
     let piece = piece.min(u32::from(word.bits()) - 1);
-    let mut pieces = Vec::new();
+    let mut pieces: SmallVec<[i64; 4]> = SmallVec::new();
     let mut rest = value;
     while !layout.fits(Opcode::Ldi, rest) {
         pieces.push(rest & ((1 << piece) - 1));

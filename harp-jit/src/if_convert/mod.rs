@@ -223,25 +223,33 @@ impl Rewrite {
         vcode.srclocs.reserve(insts.len() + insts.len() / 4);
         let mut old = insts.into_iter().zip(srclocs);
         for (index, mut block) in std::mem::take(&mut vcode.blocks).into_iter().enumerate() {
-            let unchanged: Vec<Placed> = old.by_ref().take(block.insts.len()).collect();
-            if self.removed[index] {
-                continue;
-            }
+            let unchanged = old.by_ref().take(block.insts.len());
             let start = vcode.insts.len();
-            for (mut inst, place) in self.code[index].take().unwrap_or(unchanged) {
-                match &mut inst {
-                    MInst::Jump { target, .. } => {
-                        block.succs = smallvec![*target];
-                        new_id(target);
-                    }
-                    MInst::CondBr { taken, not_taken, .. } => {
-                        new_id(taken);
-                        new_id(not_taken);
-                    }
-                    _ => {}
-                }
+            let push = |(inst, place): Placed| {
                 vcode.insts.push(inst);
                 vcode.srclocs.push(place);
+            };
+            match self.code[index].take() {
+                _ if self.removed[index] => {
+                    unchanged.for_each(drop);
+                    continue;
+                }
+                Some(code) => {
+                    unchanged.for_each(drop);
+                    code.into_iter().for_each(push);
+                }
+                None => unchanged.for_each(push),
+            }
+            match vcode.insts.last_mut() {
+                Some(MInst::Jump { target, .. }) => {
+                    block.succs = smallvec![*target];
+                    new_id(target);
+                }
+                Some(MInst::CondBr { taken, not_taken, .. }) => {
+                    new_id(taken);
+                    new_id(not_taken);
+                }
+                _ => {}
             }
             block.insts = start..vcode.insts.len();
             block.succs.iter_mut().for_each(new_id);

@@ -164,7 +164,7 @@ impl<'a> Model<'a> {
                 let above = self.flow().immediate_dominator(block).unwrap_or(region.head);
                 let whole: f64 = weights[above];
                 let sum: f64 = weights[block];
-                let meets = self.flow().post_dominators().is_after(above, block);
+                let meets = self.flow().levels().is_after(above, block);
                 weights[block] = if meets { whole } else { sum.min(whole) };
             }
             let here: f64 = weights[block];

@@ -69,7 +69,7 @@ fn candidate(
         return None;
     }
     // Edges to traps belong to another level.
-    let live = |block: Block| flow.post_dominators().reaches_return(block);
+    let live = |block: Block| flow.reaches_return(block);
     let all = || std::iter::once(head).chain(blocks.iter().copied());
     let leaves = !all().flat_map(|block| flow.successors(block)).all(live);
     let mut insts = blocks.iter().flat_map(|&block| func.layout.block_insts(block));

@@ -9,6 +9,7 @@ use cranelift_codegen::ir::types::I8;
 use cranelift_codegen::ir::{Block, BlockCall, InstBuilder, InstructionData, Type, Value};
 use cranelift_frontend::Variable;
 use hashbrown::HashMap;
+use smallvec::{SmallVec, smallvec};
 
 use super::{Frame, Writer};
 use crate::analysis::{LevelId, Node};
@@ -54,19 +55,22 @@ pub(super) enum Otherwise {
 
 pub(super) type Assignment = (Variable, Set, Otherwise);
 
+/// What an edge sets: mostly little.
+type Assignments = SmallVec<[Assignment; 4]>;
+
 /// The first target of an edge, and the variables that the edge sets.
 #[derive(Clone, Debug)]
 pub(super) struct Landing {
     pub(super) block: Block,
-    pub(super) sets: Vec<Assignment>,
+    pub(super) sets: Assignments,
     /// The blocks of the old function that its lanes will go to.
-    pub(super) bound_for: Vec<Block>,
+    pub(super) bound_for: SmallVec<[Block; 4]>,
 }
 
 impl Landing {
     /// A landing at a block of the new function, which sets nothing.
     pub(super) fn at(block: Block) -> Landing {
-        Landing { block, sets: Vec::new(), bound_for: Vec::new() }
+        Landing { block, sets: SmallVec::new(), bound_for: SmallVec::new() }
     }
 }
 
@@ -98,15 +102,14 @@ impl Writer<'_> {
     pub(super) fn edge(&mut self, from: Block, call: &BlockCall) -> Landing {
         let pool = &self.old.dfg.value_lists;
         let target = call.block(pool);
-        let args: Vec<Value> = call.args(pool).filter_map(|arg| arg.as_value()).collect();
+        let args = call.args(pool).filter_map(|arg| arg.as_value());
         let mut landing = self.land(from, target);
         let params = self.old.dfg.block_params(target);
         let sets = params.iter().zip(args).filter_map(|(&param, arg)| {
             Some((self.variables[param]?, Set::Old(arg), Otherwise::KeptIfRead(param)))
         });
         // The arguments are computed before the variables that steer lanes are set.
-        let sets: Vec<Assignment> = sets.chain(std::mem::take(&mut landing.sets)).collect();
-        landing.sets = sets;
+        landing.sets = sets.chain(std::mem::take(&mut landing.sets)).collect();
         landing
     }
 
@@ -131,8 +134,8 @@ impl Writer<'_> {
     /// The landing of an edge to an old block.
     pub(super) fn land(&mut self, from: Block, target: Block) -> Landing {
         let flow = self.facts.flow();
-        let reaches_return = |block| flow.post_dominators().reaches_return(block);
-        let (mut sets, bound_for) = (Vec::new(), vec![target]);
+        let reaches_return = |block| flow.reaches_return(block);
+        let (mut sets, bound_for) = (Assignments::new(), smallvec![target]);
         if reaches_return(from) && !reaches_return(target) {
             return Landing { block: self.entry(target), sets, bound_for };
         }
@@ -170,7 +173,7 @@ impl Writer<'_> {
     }
 
     /// The block where lanes go first on their way to a node of a level, if they do not go there directly.
-    fn route(&self, depth: usize, node: usize, sets: &mut Vec<Assignment>) -> Option<Block> {
+    fn route(&self, depth: usize, node: usize, sets: &mut Assignments) -> Option<Block> {
         let scope = &self.scopes[depth];
         for frame in scope.frames.iter().rev() {
             match frame {
@@ -194,22 +197,21 @@ impl Writer<'_> {
 
     /// Sends lanes that have run a region to its end.
     pub(super) fn jump_to_node(&mut self, level: LevelId, node: usize) {
-        let mut sets = Vec::new();
+        let mut sets = Assignments::new();
         let routed = self.route(self.scopes.len() - 1, node, &mut sets);
         let block = routed.unwrap_or_else(|| self.node_entry(level, node));
         self.jump(Landing { sets, ..Landing::at(block) });
     }
 
     pub(super) fn jump(&mut self, landing: Landing) {
-        let sets = landing.sets.iter().map(|&(variable, set, _)| (variable, set)).collect();
-        self.assign(sets);
+        self.assign(landing.sets.iter().map(|&(variable, set, _)| (variable, set)));
         self.b.ins().jump(landing.block, &[]);
     }
 
     /// Sets variables simultaneously.
-    fn assign(&mut self, sets: Vec<(Variable, Set)>) {
-        let values: Vec<(Variable, Value)> =
-            sets.into_iter().map(|(variable, set)| (variable, self.read(set))).collect();
+    fn assign(&mut self, sets: impl Iterator<Item = (Variable, Set)>) {
+        let values: SmallVec<[(Variable, Value); 4]> =
+            sets.map(|(variable, set)| (variable, self.read(set))).collect();
         for (variable, value) in values {
             self.b.def_var(variable, value);
         }
@@ -287,7 +289,6 @@ impl Writer<'_> {
             Some(truth) if set == Set::Number(I8, side) => (variable, Set::New(truth)),
             _ => (variable, set),
         });
-        let sets = sets.collect();
         self.assign(sets);
         self.b.ins().jump(landing.block, &[]);
     }
@@ -298,8 +299,8 @@ impl Writer<'_> {
             landing.sets.iter().find(|(variable, ..)| *variable == wanted).map(|set| set.1)
         };
         let only_b = b.sets.iter().filter(|(variable, ..)| find(&a, *variable).is_none());
-        let all: Vec<Assignment> = a.sets.iter().chain(only_b).copied().collect();
-        let mut sides = Vec::new();
+        let all: Assignments = a.sets.iter().chain(only_b).copied().collect();
+        let mut sides: SmallVec<[_; 4]> = SmallVec::new();
         for (variable, set, otherwise) in all {
             let (set_by_a, set_by_b) = (find(&a, variable), find(&b, variable));
             let others = if set_by_a.is_none() { &a.bound_for } else { &b.bound_for };
@@ -321,7 +322,7 @@ impl Writer<'_> {
         let condition = if sides.iter().any(becomes) { self.truth(condition) } else { condition };
         let negates = |x: Set, y: Set| (x, y) == (Set::Number(I8, 0), Set::Number(I8, 1));
         let is_read = sides.iter().any(|&(_, x, y, _)| x != y && !negates(x, y));
-        let mut sets = Vec::new();
+        let mut sets = Assignments::new();
         for (variable, on_true, on_false, otherwise) in sides {
             let value = match negates(on_true, on_false) {
                 true => self.not(condition, is_read),

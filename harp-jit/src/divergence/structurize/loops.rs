@@ -223,7 +223,7 @@ impl Writer<'_> {
             _ => return None,
         };
         let (exit, stays) = (blocks[side].block(pool), blocks[1 - side].block(pool));
-        let doomed = |block| !flow.post_dominators().reaches_return(block);
+        let doomed = |block| !flow.reaches_return(block);
         if stays == header || (doomed(exit) && !doomed(header)) {
             return None;
         }
