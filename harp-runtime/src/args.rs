@@ -171,7 +171,7 @@ impl Arguments {
                         arguments.words.extend(arg.memory.as_ref().map(|(_, bytes)| *bytes));
                     }
                     if is_checked {
-                        arguments.regions.push(arg.region());
+                        arguments.regions.push(arg.region(param));
                     }
                 }
             }
@@ -224,13 +224,14 @@ impl Arg {
         Ok(())
     }
 
-    /// What the argument lets a kernel access.
-    fn region(&self) -> Argument {
+    /// What the argument lets a kernel access through a parameter.
+    fn region(&self, param: &Param) -> Argument {
         match (&self.memory, self.element) {
             (Some((memory, bytes)), Some(element)) => Argument::Buffer {
                 range: self.bits..self.bits + bytes,
                 element,
                 name: memory.name(),
+                is_constant: param.is_constant(),
             },
             _ => Argument::Other,
         }

@@ -69,6 +69,11 @@ pub enum FindingKind {
         /// The other access, which came first in this launch.
         other: Access,
     },
+    /// It changes a buffer, though a parameter of the kernel promises that nothing does.
+    Constant {
+        /// The number of that parameter.
+        parameter: u32,
+    },
     /// Its type is not that of the buffer's elements.
     ElementType {
         /// The type of the elements.
@@ -194,6 +199,12 @@ impl fmt::Display for Finding {
                 write!(f, "misaligned: {access}, {address:#x} is no multiple of {alignment}")?;
             }
             FindingKind::Race { other } => write!(f, "race: {access}, and {other}")?,
+            FindingKind::Constant { parameter } => {
+                write!(
+                    f,
+                    "constant: {access}, which parameter {parameter} promises not to happen"
+                )?;
+            }
             FindingKind::ElementType { expected } => {
                 write!(f, "element type: {access}, the elements are {expected}")?;
             }

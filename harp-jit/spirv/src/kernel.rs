@@ -236,10 +236,10 @@ impl<'m> Translator<'_, '_, 'm> {
             match target {
                 Target::Param(index) => {
                     let (_, ty) = function.params[index];
-                    args[index] = Some(self.argument(ty, &param.kind, parts)?);
+                    args[index] = Some(self.argument(ty, param, parts)?);
                 }
                 Target::Global(id) => {
-                    let def = self.resource(id, &promoted, parts)?;
+                    let def = self.resource(id, &promoted, param, parts)?;
                     self.globals.insert(id, def);
                 }
             }
@@ -274,12 +274,12 @@ impl<'m> Translator<'_, '_, 'm> {
     }
 
     /// What a parameter of type `ty` stands for: structures by value are pointers to memory of their own.
-    fn argument(&mut self, ty: Id, kind: &EntryParamKind, parts: Parts) -> Result<Def> {
+    fn argument(&mut self, ty: Id, param: &EntryParam, parts: Parts) -> Result<Def> {
         let Kind::Pointer { to, .. } = *self.module.types.kind(ty)? else {
             return Ok(Def::Value(Val::new(ty, parts)));
         };
-        if !matches!(kind, EntryParamKind::Fields(_)) {
-            return Ok(Def::Value(Val::new(ty, parts)));
+        if !matches!(param.kind, EntryParamKind::Fields(_)) {
+            return Ok(Def::Value(Val { constant: param.constant, ..Val::new(ty, parts) }));
         }
         let pointer = self.slot(ty, to, self.module.types.get(to)?.align)?;
         self.store(&pointer, &Val::new(to, parts), None)?;
@@ -287,11 +287,17 @@ impl<'m> Translator<'_, '_, 'm> {
     }
 
     /// What a variable that the launch provides stands for.
-    fn resource(&mut self, id: Id, promoted: &HashSet<Id>, parts: Parts) -> Result<Def> {
+    fn resource(
+        &mut self,
+        id: Id,
+        promoted: &HashSet<Id>,
+        param: &EntryParam,
+        parts: Parts,
+    ) -> Result<Def> {
         let pointer = self.module.constants.ty(id)?;
         let global = self.module.globals[&id];
         if global.class != StorageClass::PushConstant {
-            return Ok(Def::Value(Val::new(pointer, parts)));
+            return Ok(Def::Value(Val { constant: param.constant, ..Val::new(pointer, parts) }));
         }
         let value = Val::new(global.ty, parts);
         if promoted.contains(&id) {

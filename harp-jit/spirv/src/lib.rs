@@ -16,6 +16,10 @@
 //! with buffers by bindings; there merge instructions are ignored, since divergence is managed for any graph. A warp is a
 //! subgroup. Images, samplers, pipes and queues are not supported.
 //!
+//! What a module promises not to change while a kernel runs, lanes load as one, so that branches on it do not diverge: memory in
+//! `UniformConstant`, what a kernel's parameters point to that are `NoAlias` and `NoWrite`, blocks in `Uniform`, and buffers that are
+//! `NonWritable`, unless they are `Aliased` or `Volatile`.
+//!
 //! A module that is not valid is an error or some kernel, but no panic. An [`SpirvError`] names the instruction by its
 //! [`InstructionPlace`] and says what is wrong by its [`SpirvErrorKind`]. [`EntryPoint`]s have [`EntryParam`]s, of an
 //! [`EntryParamKind`] each; [`SpecConstant`]s can be given values by [`SpirvModule::parse_specialized`].

@@ -22,11 +22,13 @@ pub(crate) struct Val {
     pub(crate) parts: Parts,
     /// How the matrix that it points to is stored, or the matrix of which it points to a column.
     pub(crate) matrix: Option<MatrixLayout>,
+    /// Whether what it points to stays as it is while the kernel runs.
+    pub(crate) constant: bool,
 }
 
 impl Val {
     pub(crate) fn new(ty: Id, parts: Parts) -> Val {
-        Val { ty, parts, matrix: None }
+        Val { ty, parts, matrix: None, constant: false }
     }
 
     pub(crate) fn scalar(ty: Id, value: ir::Value) -> Val {

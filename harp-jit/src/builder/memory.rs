@@ -8,8 +8,9 @@ use super::{Caller, KernelBuilder};
 
 /// Flags of element accesses. Arrays are aligned to their elements. The user chooses the address, so an
 /// access can trap.
-fn element_flags() -> MemFlagsData {
-    MemFlagsData::new().with_aligned()
+pub(super) fn element_flags(constant: bool) -> MemFlagsData {
+    let flags = MemFlagsData::new().with_aligned();
+    if constant { flags.with_readonly() } else { flags }
 }
 
 impl KernelBuilder<'_> {
@@ -25,11 +26,23 @@ impl KernelBuilder<'_> {
     /// that need not be aligned, use `ins().load` with flags that do not promise alignment.
     #[track_caller]
     pub fn load_elem(&mut self, ty: Type, base: Value, index: Value) -> Value {
+        self.load_with(element_flags(false), ty, base, index)
+    }
+
+    /// Loads an element with these flags.
+    #[track_caller]
+    pub(super) fn load_with(
+        &mut self,
+        flags: MemFlagsData,
+        ty: Type,
+        base: Value,
+        index: Value,
+    ) -> Value {
         let place = Location::caller();
         self.enter(place);
         let ty = self.scalar_type(ty, "element", place);
         let address = self.element(ty, base, index, place);
-        self.inner.ins().load(ty, element_flags(), address, 0)
+        self.inner.ins().load(ty, flags, address, 0)
     }
 
     /// Stores `value` as element `index` of an array of its type at address `base`.
@@ -42,7 +55,7 @@ impl KernelBuilder<'_> {
         let value = self.checked_scalar(value, "element", place);
         let ty = self.inner.func.dfg.value_type(value);
         let address = self.element(ty, base, index, place);
-        self.inner.ins().store(element_flags(), value, address, 0);
+        self.inner.ins().store(element_flags(false), value, address, 0);
     }
 
     /// Atomically replaces element `index` of an array at address `base` by `op` of the element and `value`.
@@ -65,7 +78,7 @@ impl KernelBuilder<'_> {
         let value = self.checked_int(value, "operand of an atomic operation", place);
         let ty = self.inner.func.dfg.value_type(value);
         let address = self.element(ty, base, index, place);
-        self.inner.ins().atomic_rmw(ty, element_flags(), op, address, value)
+        self.inner.ins().atomic_rmw(ty, element_flags(false), op, address, value)
     }
 
     /// Atomically replaces element `index` of an array at address `base` by `new` if it equals `expected`.
@@ -86,7 +99,7 @@ impl KernelBuilder<'_> {
         let ty = self.inner.func.dfg.value_type(new);
         let expected = self.checked(expected, ty, "expected value of an element", place);
         let address = self.element(ty, base, index, place);
-        self.inner.ins().atomic_cas(element_flags(), address, expected, new)
+        self.inner.ins().atomic_cas(element_flags(false), address, expected, new)
     }
 
     /// `base + index * size of ty`.

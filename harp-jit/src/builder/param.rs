@@ -129,17 +129,25 @@ pub struct Param {
     name: Option<Arc<str>>,
     ty: ParamType,
     element: Option<Type>,
+    constant: bool,
 }
 
 impl Param {
     /// A parameter without a name, of whose elements nothing is known if it is a pointer.
     pub fn unnamed(ty: ParamType) -> Param {
-        Param { name: None, ty, element: None }
+        Param { name: None, ty, element: None, constant: false }
     }
 
     /// A parameter of which this is known; `element` is the type of what it points to.
     pub fn new(name: Option<&str>, ty: ParamType, element: Option<Type>) -> Param {
-        Param { name: name.map(Arc::from), ty, element }
+        Param { name: name.map(Arc::from), ty, element, constant: false }
+    }
+
+    /// The same parameter with a promise: nothing changes what it points to while the kernel runs. Loads from there with the
+    /// flag `readonly` rely on it; [checked](crate::MemoryAccess) launches find stores that break it.
+    #[must_use]
+    pub fn with_constant_contents(self) -> Param {
+        Param { constant: true, ..self }
     }
 
     /// The name, if it was built with one.
@@ -150,6 +158,11 @@ impl Param {
     /// The type.
     pub fn ty(&self) -> ParamType {
         self.ty
+    }
+
+    /// Whether nothing changes what it points to while the kernel runs, as the kernel promises.
+    pub fn is_constant(&self) -> bool {
+        self.constant
     }
 
     /// The CLIF type of the elements that it points to, if that was given.
@@ -164,10 +177,10 @@ impl fmt::Display for Param {
             write!(f, "{name}: ")?;
         }
         self.ty.fmt(f)?;
-        match self.element {
-            Some(element) => write!(f, " of {element}"),
-            None => Ok(()),
+        if let Some(element) = self.element {
+            write!(f, " of {element}")?;
         }
+        if self.constant { f.write_str(", constant") } else { Ok(()) }
     }
 }
 
@@ -177,18 +190,19 @@ struct SavedParam {
     name: Option<String>,
     ty: ParamType,
     element: Option<Scalar>,
+    constant: bool,
 }
 
 impl From<Param> for SavedParam {
-    fn from(Param { name, ty, element }: Param) -> SavedParam {
+    fn from(Param { name, ty, element, constant }: Param) -> SavedParam {
         let name = name.map(|name| name.to_string());
-        SavedParam { name, ty, element: element.map(Scalar) }
+        SavedParam { name, ty, element: element.map(Scalar), constant }
     }
 }
 
 impl From<SavedParam> for Param {
-    fn from(SavedParam { name, ty, element }: SavedParam) -> Param {
+    fn from(SavedParam { name, ty, element, constant }: SavedParam) -> Param {
         let element = element.map(|Scalar(element)| element);
-        Param { name: name.map(Arc::from), ty, element }
+        Param { name: name.map(Arc::from), ty, element, constant }
     }
 }

@@ -3,7 +3,9 @@
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{F32, F64, I8, I32, I64};
-use cranelift_codegen::ir::{Block, Function, Inst, TrapCode, Value};
+use cranelift_codegen::ir::{
+    AtomicRmwOp, Block, Function, Inst, MemFlagsData, Opcode, TrapCode, Value,
+};
 use cranelift_codegen::settings;
 use cranelift_codegen::verifier::verify_function;
 use cranelift_frontend::Variable;
@@ -13,7 +15,7 @@ use cranelift_interpreter::step::ControlFlow;
 use harp_isa::ArchId;
 use harp_isa::abi::ArgumentBlock;
 
-use super::{KernelBuilder, KernelSource, Param, ParamType};
+use super::{BufferParam, KernelBuilder, KernelSource, Param, ParamType};
 use crate::error::BuildErrorKind;
 use crate::intrinsic::Intrinsic;
 
@@ -151,6 +153,42 @@ fn elements_of_all_sizes() {
             assert_eq!((flags.notrap(), flags.readonly()), (argument, argument));
             assert!(flags.aligned());
         }
+    }
+}
+
+#[test]
+fn constant_buffers_are_only_loaded_from() {
+    let source = built(ArchId::HARP32, |b| {
+        let (table, i) = (b.constant_buffer::<i32>("table"), b.global_id(0));
+        b.load(table, i);
+    });
+    let [table] = source.params() else { panic!("there is one") };
+    assert_eq!(
+        (table.is_constant(), table.to_string()),
+        (true, "table: pointer of i32, constant".to_owned())
+    );
+    let func = source.function();
+    let loads =
+        insts(func).into_iter().filter(|&inst| func.dfg.insts[inst].opcode() == Opcode::Load);
+    assert!(loads.into_iter().all(|inst| {
+        func.dfg.insts[inst].memflags_data(&func.dfg).is_some_and(MemFlagsData::readonly)
+    }));
+    let writes: [fn(&mut KernelBuilder<'_>, BufferParam<i32>, Value); 3] = [
+        |b, table, i| b.store(table, i, i),
+        |b, table, i| {
+            b.atomic(AtomicRmwOp::Add, table, i, i);
+        },
+        |b, table, i| {
+            b.compare_exchange(table, i, i, i);
+        },
+    ];
+    for write in writes {
+        let mut source = KernelSource::new("k", ArchId::HARP32);
+        let mut b = KernelBuilder::new(&mut source);
+        let (table, i) = (b.constant_buffer::<i32>("table"), b.global_id(0));
+        write(&mut b, table, i);
+        b.return_();
+        assert_eq!(b.finalize().unwrap_err().kind, BuildErrorKind::ConstantBuffer);
     }
 }
 

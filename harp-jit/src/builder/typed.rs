@@ -7,7 +7,9 @@ use std::panic::Location;
 
 use cranelift_codegen::ir::{AtomicRmwOp, Type, Value, types};
 
-use super::{KernelBuilder, Param, ParamType};
+use super::memory::element_flags;
+use super::{Caller, KernelBuilder, Param, ParamType};
+use crate::error::BuildErrorKind;
 
 mod sealed {
     pub trait Sealed {}
@@ -64,13 +66,15 @@ impl ScalarType for bool {
 /// [`KernelBuilder::load`] and [`KernelBuilder::store`] access its elements.
 pub struct BufferParam<T> {
     base: Value,
+    /// Whether nothing changes its contents while the kernel runs.
+    constant: bool,
     element: PhantomData<fn() -> T>,
 }
 
 impl<T: ElementType> BufferParam<T> {
     /// The array at an address that the kernel computes, a word: a multiple of the element's size.
     pub fn at(base: Value) -> BufferParam<T> {
-        BufferParam { base, element: PhantomData }
+        BufferParam { base, constant: false, element: PhantomData }
     }
 
     /// The address of its first element.
@@ -120,6 +124,36 @@ impl KernelBuilder<'_> {
         BufferParam::at(self.add_param(param, Location::caller()))
     }
 
+    /// Adds a parameter that is a buffer of `T` which nothing changes while the kernel runs, as the kernel promises: neither
+    /// the kernel itself, in any of its work-items, nor through another parameter. In return, an element whose index is the
+    /// same in all lanes is the same, too: a branch on it does not diverge.
+    ///
+    /// Stores to it are errors, also atomic ones. A launch trusts the promise unless it
+    /// [is checked](crate::CompileOptions::report_accesses).
+    ///
+    /// A name that another parameter has is an error.
+    ///
+    /// ```
+    /// # use harp_jit::prelude::*;
+    /// # let mut source = KernelSource::new("fill", "harp32".parse()?);
+    /// # let mut b = KernelBuilder::new(&mut source);
+    /// let (settings, out) = (b.constant_buffer::<i32>("settings"), b.buffer::<i32>("out"));
+    /// let (zero, i) = (b.ins().iconst(types::I32, 0), b.global_id(0));
+    /// // All lanes take the same side.
+    /// let is_on = b.load(settings, zero);
+    /// b.if_then(is_on, |b| b.store(out, i, is_on));
+    /// # b.return_();
+    /// # b.finalize()?;
+    /// # source.compile(&CompileOptions::default())?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[track_caller]
+    pub fn constant_buffer<T: ElementType>(&mut self, name: &str) -> BufferParam<T> {
+        let param = Param::new(Some(name), ParamType::Pointer, Some(T::CLIF));
+        let base = self.add_param(param.with_constant_contents(), Location::caller());
+        BufferParam { constant: true, ..BufferParam::at(base) }
+    }
+
     /// Adds a parameter that is a number: its value, of the CLIF type of `T`. A `usize` is a word, which the
     /// launch's argument must fit; a `bool` is an `i8` of 0 or 1.
     ///
@@ -151,7 +185,7 @@ impl KernelBuilder<'_> {
     /// Loads element `index`, a word, of an array. See [`load_elem`](Self::load_elem).
     #[track_caller]
     pub fn load<T: ElementType>(&mut self, array: BufferParam<T>, index: Value) -> Value {
-        self.load_elem(T::CLIF, array.base, index)
+        self.load_with(element_flags(array.constant), T::CLIF, array.base, index)
     }
 
     /// Stores `value`, of the CLIF type of `T`, as element `index`, a word, of an array. See
@@ -160,6 +194,7 @@ impl KernelBuilder<'_> {
     pub fn store<T: ElementType>(&mut self, array: BufferParam<T>, index: Value, value: Value) {
         let place = Location::caller();
         self.enter(place);
+        self.check_written(array, place);
         let value = self.checked(value, T::CLIF, "element", place);
         self.store_elem(value, array.base, index);
     }
@@ -176,6 +211,7 @@ impl KernelBuilder<'_> {
     ) -> Value {
         let place = Location::caller();
         self.enter(place);
+        self.check_written(array, place);
         let value = self.checked(value, T::CLIF, "operand of an atomic operation", place);
         self.atomic_elem(op, value, array.base, index)
     }
@@ -192,7 +228,15 @@ impl KernelBuilder<'_> {
     ) -> Value {
         let place = Location::caller();
         self.enter(place);
+        self.check_written(array, place);
         let new = self.checked(new, T::CLIF, "new value of an element", place);
         self.compare_exchange_elem(expected, new, array.base, index)
+    }
+
+    /// Refuses to write to what is constant.
+    fn check_written<T>(&mut self, array: BufferParam<T>, place: Caller) {
+        if array.constant {
+            self.fail(BuildErrorKind::ConstantBuffer, place);
+        }
     }
 }

@@ -42,6 +42,9 @@ pub enum BuildErrorKind {
         /// The name.
         name: String,
     },
+    /// A store, or an atomic operation, on a buffer that the kernel promises not to change.
+    #[error("the buffer is constant: it can only be loaded from")]
+    ConstantBuffer,
     /// More memory than a work-group can have.
     #[error("{given} bytes of memory for a work-group{}: the limit is {limit}", name.as_ref().map_or(String::new(), |name| format!(" with `{name}`")))]
     GroupMemory {

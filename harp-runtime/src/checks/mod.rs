@@ -80,6 +80,9 @@ pub struct Checks {
     /// Accesses whose type is not that of the buffer's elements. Kernels of compilers that move vectors and structures in
     /// pieces, such as clang, need this turned off.
     pub types: bool,
+    /// Stores, also atomic ones, to buffers of which a parameter promises that nothing changes them: see
+    /// [`Param::is_constant`](harp_jit::Param::is_constant).
+    pub constants: bool,
     /// The most findings that are kept. Those at the same places in the source count as one.
     pub limit: usize,
 }
@@ -93,6 +96,7 @@ impl Checks {
             alignment: true,
             races: true,
             types: true,
+            constants: true,
             limit: 100,
         }
     }
@@ -105,6 +109,7 @@ impl Checks {
             alignment: false,
             races: false,
             types: false,
+            constants: false,
             limit: 100,
         }
     }

@@ -66,6 +66,8 @@ pub(crate) struct Monitor {
     regions: Regions,
     grid: [u64; 3],
     numbers_of_items: Items,
+    /// The buffers that nothing may change, and the numbers of the parameters that promise it.
+    constants: Vec<(Range<u64>, u32)>,
     /// The code of functions, and the numbers of their sites.
     functions: Vec<(Range<u64>, Range<u32>)>,
     sites: Vec<Site>,
@@ -130,12 +132,17 @@ impl Monitor {
             (code, first..sites.len() as u32)
         });
         let functions = numbered.collect();
+        let constants = match checks.constants {
+            true => regions.constants().collect(),
+            false => Vec::new(),
+        };
         Monitor {
             word,
             checks,
             regions,
             grid,
             numbers_of_items: items,
+            constants,
             functions,
             sites,
             lanes: lanes.into(),
@@ -268,6 +275,13 @@ impl Monitor {
                 self.found(Wrong::Alignment, at, lane.lane);
             }
         }
+        if kind != AccessKind::Load && self.promised(&hull).is_some() {
+            for LaneStore { lane, value, .. } in store.lanes() {
+                if let Some(parameter) = self.promised(&(value..value.saturating_add(bytes))) {
+                    self.found(Wrong::Constant(parameter), at, lane);
+                }
+            }
+        }
         let mut followed = store.executing;
         if !all_allowed || !all_written {
             for LaneStore { lane, value, .. } in store.lanes() {
@@ -339,6 +353,12 @@ impl Monitor {
         found
     }
 
+    /// The parameter that promises that nothing changes any byte of `range`.
+    fn promised(&self, range: &Range<u64>) -> Option<u32> {
+        let overlaps = |all: &Range<u64>| range.start < all.end && all.start < range.end;
+        self.constants.iter().find(|(all, _)| overlaps(all)).map(|&(_, parameter)| parameter)
+    }
+
     /// Whether a lane may access `range`.
     fn is_allowed_to(&self, at: &Reported<'_>, lane: u8, range: &Range<u64>) -> bool {
         let allowed = &self.sites[at.site as usize].allowed;
@@ -376,6 +396,7 @@ impl Monitor {
             Wrong::Type => (2, 0),
             Wrong::Race(other) => (3, other.site()),
             Wrong::Alignment => (4, 0),
+            Wrong::Constant(number) => (5, number),
         };
         let key = (code, number, other);
         if let Some(&index) = self.numbers.get(&key) {
@@ -405,6 +426,7 @@ impl Monitor {
                 let expected = allowed.wrong_type.unwrap_or(access.ty);
                 FindingKind::ElementType { expected }
             }
+            Wrong::Constant(parameter) => FindingKind::Constant { parameter },
             Wrong::Race(other) => {
                 FindingKind::Race { other: self.described(other.site(), address, other.item) }
             }
@@ -443,6 +465,8 @@ enum Wrong {
     Alignment,
     Type,
     Race(Stamp),
+    /// With the number of the parameter that promises otherwise.
+    Constant(u32),
 }
 
 impl Device for Monitor {

@@ -14,7 +14,7 @@ pub(crate) enum Argument {
     /// Nothing, or anything that its address happens to point to.
     Other,
     /// A buffer or a part of it.
-    Buffer { range: Range<u64>, element: Type, name: BufferName },
+    Buffer { range: Range<u64>, element: Type, name: BufferName, is_constant: bool },
     /// Bytes of the memory of each work-group.
     Group { bytes: Range<u64> },
 }
@@ -115,6 +115,14 @@ impl Regions {
             }
         }
         allowed
+    }
+
+    /// The buffers that nothing may change, and the numbers of the parameters that promise it.
+    pub(super) fn constants(&self) -> impl Iterator<Item = (Range<u64>, u32)> + '_ {
+        self.arguments.iter().zip(0..).filter_map(|(argument, number)| match argument {
+            Argument::Buffer { range, is_constant: true, .. } => Some((range.clone(), number)),
+            _ => None,
+        })
     }
 
     /// Whether there is something at all bytes of `range`, for a work-item whose group has this memory.

@@ -394,6 +394,44 @@ fn elements_of_another_type() {
 }
 
 #[test]
+fn changes_of_constant_buffers() {
+    for arch in MACHINES {
+        let device = device(arch);
+        let here = std::cell::Cell::new(0);
+        let kernel = compiled(device.arch(), &|b| {
+            let (table, out) = (b.constant_buffer::<u32>("table"), b.buffer::<u32>("out"));
+            let i = b.global_id(0);
+            let word = b.word_int();
+            let zero = b.ins().iconst(word, 0);
+            let value = b.load(table, zero);
+            here.set(line!() + 1);
+            b.store(out, i, value);
+        });
+        let table = device.buffer_zeroed::<u32>(40).unwrap();
+        let out = device.buffer_zeroed::<u32>(40).unwrap();
+        let grid = LaunchConfig::grid_1d(40);
+        let args = [Arg::from(&table), Arg::from(&out)];
+        assert_eq!(findings(&device, &kernel, grid, &args), None, "{arch}");
+        let only = |constants| {
+            let mut checks = Checks::none();
+            checks.constants = constants;
+            checks
+        };
+        let same = [Arg::from(&table), Arg::from(&table)];
+        let error = device.launch(&kernel, grid.with_checks(only(true)), &same).unwrap_err();
+        let LaunchError::Findings(findings) = error else { panic!("{error}") };
+        let [found] = &findings.list[..] else { panic!("{findings}") };
+        assert_eq!((&found.kind, found.count), (&FindingKind::Constant { parameter: 0 }, 40));
+        assert_eq!(line(found), here.get(), "{arch}");
+        assert!(found.to_string().starts_with("constant: store of i32 by work-item"), "{found}");
+        device.launch(&kernel, grid.with_checks(only(false)), &same).unwrap();
+        // A part of the buffer that is not the constant one.
+        let parts = [Arg::from(&table.view(0..8).unwrap()), Arg::from(&table.view(8..40).unwrap())];
+        device.launch(&kernel, LaunchConfig::grid_1d(32).with_checks(only(true)), &parts).unwrap();
+    }
+}
+
+#[test]
 fn addresses_that_are_not_aligned_as_promised() {
     for arch in MACHINES {
         let device = device(arch);

@@ -137,9 +137,13 @@ impl Translator<'_, '_, '_> {
     pub(crate) fn load(&mut self, pointer: &Val, ty: Id, align: Option<u64>) -> Result<Val> {
         let (class, _) = self.module.types.pointer(pointer.ty)?;
         let leaves = self.module.types.leaves(ty, pointer.matrix, self.unit.word)?;
+        let constant = pointer.constant || class == StorageClass::UniformConstant;
         let mut parts = Parts::new();
         for (offset, leaf) in leaves {
-            let flags = flags(class, align, leaf);
+            let mut flags = flags(class, align, leaf);
+            if constant {
+                flags = flags.with_readonly();
+            }
             let offset = offset_of(offset)?;
             parts.push(self.b.ins().load(leaf, flags, pointer.parts[0], offset));
         }
@@ -276,7 +280,7 @@ impl Translator<'_, '_, '_> {
             0 => address.base,
             offset => self.b.ins().iadd_imm_s(address.base, offset),
         };
-        Ok(Val { matrix, ..Val::scalar(result, value) })
+        Ok(Val { matrix, constant: base.constant, ..Val::scalar(result, value) })
     }
 
     /// The distance of consecutive values of the type that a pointer points to.

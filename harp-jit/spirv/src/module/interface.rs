@@ -52,6 +52,8 @@ pub struct EntryParam {
     pub kind: EntryParamKind,
     /// The descriptor set and the binding of a buffer.
     pub binding: Option<(u32, u32)>,
+    /// Whether the module promises that nothing changes a buffer's contents while the kernel runs.
+    pub constant: bool,
 }
 
 /// The arguments that a parameter takes.
@@ -133,7 +135,10 @@ impl EntryPoint {
 impl EntryParam {
     /// The parameters of a launch.
     pub(crate) fn launch_params(&self) -> Vec<Param> {
-        let own = |ty, element| Param::new(self.name.as_deref(), ty, element);
+        let own = |ty, element| {
+            let param = Param::new(self.name.as_deref(), ty, element);
+            if self.constant { param.with_constant_contents() } else { param }
+        };
         match &self.kind {
             EntryParamKind::Buffer(element) => vec![own(ParamType::Pointer, *element)],
             EntryParamKind::SizedBuffer(element) => vec![own(ParamType::SizedPointer, *element)],
@@ -176,7 +181,8 @@ impl SpirvModule {
         let own = &self.functions[&function].params;
         for ((index, &(id, ty)), name) in own.iter().enumerate().zip(names) {
             let kind = self.param_kind(id, ty)?;
-            params.push(EntryParam { name, kind, binding: None });
+            let constant = self.is_constant_param(id, ty)?;
+            params.push(EntryParam { name, kind, binding: None, constant });
             targets.push(Target::Param(index));
         }
         let globals = if is_shader { self.interface(function) } else { Vec::new() };
@@ -210,6 +216,42 @@ impl SpirvModule {
             [id, inner].into_iter().find_map(|id| self.decorations.name(id)).map(str::to_owned)
         };
         own.map(name).collect()
+    }
+
+    /// Whether a kernel's parameter points to what nothing changes: it is declared so, or only this pointer leads there, and
+    /// nothing is written through it.
+    fn is_constant_param(&self, id: Id, ty: Id) -> Result<bool> {
+        let &Kind::Pointer { class, .. } = self.types.kind(ty)? else { return Ok(false) };
+        let attributes = [FunctionParameterAttribute::NoAlias, FunctionParameterAttribute::NoWrite];
+        let has = |&attribute: &FunctionParameterAttribute| {
+            self.decorations.has_attribute(id, attribute as u32)
+        };
+        Ok(match class {
+            StorageClass::UniformConstant => true,
+            StorageClass::CrossWorkgroup => attributes.iter().all(has),
+            _ => false,
+        })
+    }
+
+    /// Whether nothing changes what is in a variable that a launch provides: variables do not overlap unless they say so.
+    fn is_constant_variable(&self, id: Id) -> bool {
+        let Global { ty, class, .. } = self.globals[&id];
+        let has = |decoration| self.decorations.has(id, decoration);
+        let members = match self.types.kind(ty) {
+            Ok(Kind::Struct { members }) => members.len() as u32,
+            _ => 0,
+        };
+        let member_has =
+            |member, decoration| self.decorations.of_member(ty, member, decoration).is_some();
+        let any_has = |decoration| {
+            has(decoration) || (0..members).any(|member| member_has(member, decoration))
+        };
+        let only_read = has(Decoration::NonWritable)
+            || (members > 0
+                && (0..members).all(|member| member_has(member, Decoration::NonWritable)));
+        let is_block =
+            class == StorageClass::Uniform && !self.decorations.has(ty, Decoration::BufferBlock);
+        (only_read || is_block) && !any_has(Decoration::Aliased) && !any_has(Decoration::Volatile)
     }
 
     fn param_kind(&self, id: Id, ty: Id) -> Result<EntryParamKind> {
@@ -404,7 +446,8 @@ impl SpirvModule {
         let name = self.decorations.name(id).or_else(|| self.decorations.name(ty));
         let number = |decoration| self.decorations.number(id, decoration);
         let binding = number(Decoration::DescriptorSet).zip(number(Decoration::Binding));
-        Ok(EntryParam { name: name.map(str::to_owned), kind, binding })
+        let constant = self.is_constant_variable(id);
+        Ok(EntryParam { name: name.map(str::to_owned), kind, binding, constant })
     }
 }
 

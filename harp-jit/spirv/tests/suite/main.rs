@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a failure of a helper is a failure of the test")]
 
 mod collective;
+mod constants;
 mod control;
 mod errors;
 mod floats;

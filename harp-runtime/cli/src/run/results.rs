@@ -298,6 +298,7 @@ pub(super) fn findings(error: &LaunchError) -> Vec<Value> {
             FindingKind::Misaligned { .. } => "misaligned",
             FindingKind::Race { .. } => "race",
             FindingKind::ElementType { .. } => "element type",
+            FindingKind::Constant { .. } => "constant",
             _ => "other",
         };
         json!({

@@ -1,0 +1,80 @@
+//! Memory that nothing changes while a kernel runs.
+
+use harp_jit::CompileOptions;
+use harp_runtime::{Arg, Device, DeviceConfig, FindingKind, LaunchConfig, LaunchError};
+use harp_spirv::{EntryParam, SpirvModule};
+
+use crate::support::{Level, bytes, everywhere};
+
+/// The sizes that kernels are given, and the sums that work-items compute.
+const SIZES: [i32; 2] = [99, 6];
+
+fn sums(len: usize) -> Vec<i32> {
+    (0..len as i32).map(|i| (1 + 10 + 100 + 1000 + 1 + 10) * i).collect()
+}
+
+#[test]
+fn lanes_agree_on_what_nothing_changes() {
+    everywhere("constants", |case| {
+        let (sizes, out) = (case.buffer(&SIZES), case.zeros::<i32>(50));
+        // Those of the loop, and on some machines what a store of a part of a word takes.
+        let most = case.kernel("from_global").stats().divergent_branches;
+        for (name, is_constant) in [
+            ("from_constant", true),
+            // Only where clang has found that nothing is written through the pointer.
+            ("from_restricted", case.level == Level::Optimized),
+            ("from_global", false),
+        ] {
+            let kernel = case.kernel(name);
+            let [first, second] = kernel.params() else { panic!("there are two") };
+            assert_eq!((first.is_constant(), second.is_constant()), (is_constant, false), "{name}");
+            let divergent = kernel.stats().divergent_branches;
+            assert_eq!(divergent < most, is_constant, "{name} on {case}");
+            case.run(&kernel, LaunchConfig::grid_1d(50), &[Arg::from(&sizes), Arg::from(&out)]);
+            assert_eq!(case.read(&out), sums(50), "{name} on {case}");
+        }
+    });
+}
+
+#[test]
+fn changes_of_what_is_constant_are_found() {
+    everywhere("constants", |case| {
+        let kernel = case.kernel("from_constant");
+        if !kernel.reports_accesses() {
+            return;
+        }
+        let data = case.buffer(&[SIZES[0], SIZES[1], 0, 0]);
+        let config = LaunchConfig::grid_1d(1).with_checks(harp_runtime::Checks::all());
+        let args = [Arg::from(&data), Arg::from(&data)];
+        let error = case.device.launch(&kernel, config, &args).unwrap_err();
+        let LaunchError::Findings(findings) = error else { panic!("{error}") };
+        let constant = FindingKind::Constant { parameter: 0 };
+        assert!(findings.list.iter().any(|found| found.kind == constant), "{findings}");
+    });
+}
+
+#[test]
+fn shaders_promise_by_decorations() {
+    let module = SpirvModule::parse(&bytes("variables.spv")).unwrap();
+    let entry = &module.entry_points()[0];
+    let constant = |param: &EntryParam| (param.name.clone().unwrap(), param.constant);
+    let constant: Vec<_> = entry.params().iter().map(constant).collect();
+    let wanted = [
+        ("block", true),
+        ("old", false),
+        ("read", true),
+        ("members", true),
+        ("aliased", false),
+        ("out", false),
+    ];
+    assert_eq!(constant, wanted.map(|(name, constant)| (name.to_owned(), constant)));
+    let arch = "4w8/4/8/4".parse().unwrap();
+    let kernel = module.kernel("main", arch).unwrap();
+    let kernel = kernel.compile(&CompileOptions::default()).unwrap();
+    let device = Device::new(DeviceConfig::new(arch)).unwrap();
+    let buffers =
+        [1, 20, 300, 4000, 50000, 0].map(|x: i32| device.buffer_from_slice(&[x]).unwrap());
+    let args: Vec<_> = buffers.iter().map(Arg::from).collect();
+    device.launch(&kernel, LaunchConfig::grid_1d(1).with_groups_1d(1), &args).unwrap();
+    assert_eq!(device.read(&buffers[5]).unwrap(), [54321]);
+}
