@@ -16,7 +16,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::{error, fs};
 
-use clap::{Parser, ValueEnum};
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, ValueEnum};
 use harp_isa::ArchId;
 use harp_tests::generate::Kind;
 use harp_tests::generate::graphs::catalogue;
@@ -116,6 +118,27 @@ struct Options {
     each: usize,
 }
 
+/// An option that was given, though it makes no difference.
+fn ignored(matches: &ArgMatches, what: What) -> Option<String> {
+    let always = ["what", "seed", "count", "threads"];
+    let of_mutations = ["of", "each"];
+    let is_taken = |option: &str| {
+        always.contains(&option)
+            || match what {
+                What::Catalogue => false,
+                What::Mutations => of_mutations.contains(&option),
+                _ => !of_mutations.contains(&option),
+            }
+    };
+    let options = Options::command();
+    let options = options.get_arguments().map(|argument| argument.get_id().as_str());
+    let given = |option: &&str| {
+        matches.value_source(option).is_some_and(|source| source == ValueSource::CommandLine)
+    };
+    let mut ignored = options.filter(given).filter(|option| !is_taken(option));
+    ignored.next().map(|option| option.replace('_', "-"))
+}
+
 fn way(name: &str) -> Result<Way, String> {
     let known = WAYS.into_iter().find(|way| way.name == name);
     known.ok_or_else(|| format!("one of {:?}", WAYS.map(|way| way.name)))
@@ -129,7 +152,12 @@ fn kind(name: &str) -> Result<Kind, String> {
 type Done = Result<ExitCode, Box<dyn error::Error>>;
 
 fn main() -> Done {
-    let options = Options::parse();
+    let matches = Options::command().get_matches();
+    let options = Options::from_arg_matches(&matches)?;
+    if let Some(option) = ignored(&matches, options.what) {
+        let problem = format!("`--{option}` means nothing for these cases");
+        Options::command().error(ErrorKind::ArgumentConflict, problem).exit();
+    }
     let threads = options.threads.map_or(0, NonZeroUsize::get);
     rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
     let kind = match options.what {

@@ -18,7 +18,6 @@ use cranelift_codegen::entity::{EntitySet, SecondaryMap};
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::Block;
 use cranelift_codegen::loop_analysis::{Loop, LoopAnalysis};
-
 use smallvec::SmallVec;
 
 use super::tree::{Span, Tree};

@@ -3,7 +3,6 @@
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, BlockArg, BlockCall, Function, Inst, InstBuilder, Type};
-
 use smallvec::SmallVec;
 
 use crate::analysis::edges;

@@ -58,7 +58,7 @@ impl Translator<'_, '_, '_> {
     }
 
     fn load_instruction(&mut self, inst: Instruction<'_>) -> Result<()> {
-        let (pointer, ty) = self.pointed(inst.word(0)?)?;
+        let (mut pointer, ty) = self.pointed(inst.word(0)?)?;
         if ty != inst.ty {
             return Err(SpirvErrorKind::malformed("the pointer has another target"));
         }
@@ -68,6 +68,9 @@ impl Translator<'_, '_, '_> {
         if inst.is_volatile(1) {
             // The mid-end takes no value from before this place for what is there now.
             self.b.ins().sequence_point();
+            if let Def::Value(pointer) = &mut pointer {
+                pointer.constant = false;
+            }
         }
         let value = self.load_from(&pointer, inst.ty, inst.alignment(1))?;
         self.define(inst.id, Def::Value(value))
