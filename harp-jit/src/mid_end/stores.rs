@@ -18,7 +18,9 @@
 //! there are no stores: what was loaded once is known, whatever is stored in between.
 
 use cranelift_codegen::entity::SecondaryMap;
-use cranelift_codegen::ir::{AliasRegion, AliasRegionData, Function, Inst, MemFlags, MemFlagsData};
+use cranelift_codegen::ir::{
+    AliasRegion, AliasRegionData, Function, Inst, InstructionData, MemFlags, MemFlagsData,
+};
 
 /// More combinations of memory flags than Cranelift can represent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,15 +36,20 @@ pub(crate) fn share_region(func: &mut Function) -> Result<bool, TooManyKinds> {
             let region = AliasRegionData { user_id, description: description.into() };
             func.dfg.alias_regions.insert(region)
         });
-        let region = |flags: MemFlagsData| Some(if flags.readonly() { constant } else { memory });
-        set_regions(func, &accesses, region)?;
+        let is_constant = |&inst: &Inst| {
+            let InstructionData::Load { flags, .. } = func.dfg.insts[inst] else { return false };
+            func.dfg.mem_flags[flags].readonly()
+        };
+        let (loads, others): (Vec<Inst>, Vec<Inst>) = accesses.into_iter().partition(is_constant);
+        set_region(func, &loads, Some(constant))?;
+        set_region(func, &others, Some(memory))?;
     }
     Ok(shares)
 }
 
 /// Removes all accesses from their regions.
 pub(crate) fn leave_region(func: &mut Function) -> Result<(), TooManyKinds> {
-    set_regions(func, &accesses(func), |_| None)?;
+    set_region(func, &accesses(func), None)?;
     func.dfg.alias_regions.clear();
     Ok(())
 }
@@ -57,11 +64,10 @@ fn accesses(func: &Function) -> Vec<Inst> {
     insts.filter(is_access).collect()
 }
 
-/// Puts accesses into the region that their flags ask for.
-fn set_regions(
+fn set_region(
     func: &mut Function,
     accesses: &[Inst],
-    region: impl Fn(MemFlagsData) -> Option<AliasRegion>,
+    region: Option<AliasRegion>,
 ) -> Result<(), TooManyKinds> {
     // Many accesses have the same flags.
     let mut known: SecondaryMap<MemFlags, Option<MemFlags>> = SecondaryMap::new();
@@ -70,8 +76,7 @@ fn set_regions(
         let flags = match known[given] {
             Some(flags) => flags,
             None => {
-                let data = func.dfg.mem_flags[given];
-                let data = data.with_alias_region(region(data));
+                let data: MemFlagsData = func.dfg.mem_flags[given].with_alias_region(region);
                 let flags = func.dfg.mem_flags.insert(data).map_err(|_| TooManyKinds)?;
                 *known[given].insert(flags)
             }
