@@ -52,6 +52,8 @@ struct Lanes<'m, W: Word, const C: usize> {
     code: Codes,
     /// Host code for what has been decoded, if there is to be some.
     host_code: Option<Box<dyn HostCode>>,
+    /// That of another machine's core, which a tier may use again.
+    host_code_before: Option<Box<dyn HostCode>>,
     /// The instructions to issue, of whatever warps, before host code is asked again.
     host_pause: u64,
     /// The warps of whose state host code still has a part, as bits: none between turns.
@@ -87,7 +89,7 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
         core: u16,
         spare: Option<Left<W, C>>,
     ) -> Option<Self> {
-        let Left { mut warps, mut code, clocks, checkpoints } =
+        let Left { mut warps, mut code, host_code, clocks, checkpoints } =
             spare.unwrap_or_else(|| Left::nothing(config));
         warps.clear();
         let arch = config.arch;
@@ -123,6 +125,7 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
             path: config.path,
             code,
             host_code: None,
+            host_code_before: host_code.filter(|code| code.code().end <= read_only_below),
             host_pause: 0,
             unsettled: 0,
             warps,
@@ -428,6 +431,7 @@ impl<W: Word, const C: usize> Core for Lanes<'_, W, C> {
 
     fn resume(&mut self) {
         self.code.forget_all();
+        self.host_code_before = None;
         self.forget_host_code();
     }
 
@@ -514,7 +518,11 @@ impl<W: Word, const C: usize> Core for Lanes<'_, W, C> {
     }
 
     fn spare(&mut self) -> Option<Box<dyn Spare>> {
+        if let Some(code) = &mut self.host_code {
+            code.rest();
+        }
         Some(Box::new(Left {
+            host_code: self.host_code.take(),
             warps: mem::replace(&mut self.warps, Warps::new()),
             code: mem::replace(&mut self.code, Codes::new(self.env.arch, 0, false)),
             clocks: mem::take(&mut self.clocks),
@@ -527,6 +535,7 @@ impl<W: Word, const C: usize> Core for Lanes<'_, W, C> {
 struct Left<W, const C: usize> {
     warps: Warps<W, C>,
     code: Codes,
+    host_code: Option<Box<dyn HostCode>>,
     clocks: Vec<ahead::Clock>,
     checkpoints: Vec<optimistic::Checkpoint<W, C>>,
 }
@@ -535,13 +544,15 @@ impl<W: Word, const C: usize> Left<W, C> {
     fn nothing(config: &MachineConfig) -> Self {
         let translates = config.translation == Translation::Tlb;
         let code = Codes::new(config.arch, config.state_share(), translates);
-        Left { warps: Warps::new(), code, clocks: Vec::new(), checkpoints: Vec::new() }
+        let (clocks, checkpoints) = Default::default();
+        Left { warps: Warps::new(), code, host_code: None, clocks, checkpoints }
     }
 }
 
 impl<W: Word, const C: usize> Spare for Left<W, C> {
     fn forget_code(&mut self) {
         self.code.forget_all();
+        self.host_code = None;
     }
 }
 

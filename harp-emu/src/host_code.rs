@@ -7,6 +7,8 @@
 //! of this warp and others that run meanwhile, it does not want to be asked again, or that the warp is at a barrier. From
 //! there it may go on without a frame, so that work-groups that wait often are not copied back and forth.
 
+use std::any::Any;
+
 use harp_isa::{ArchId, Opcode, WordSize};
 
 use crate::barrier::BarrierRule;
@@ -19,12 +21,20 @@ pub trait HostTier: Send + Sync {
     /// For one core of a machine, which executes in the order of fetched instructions, at physical addresses, with IEEE
     /// floats; no instruction is observed. In the [registers](Frame::registers) of its warps there are `lane_words` words
     /// from a register to the next, at least 8. `barriers` says which lanes must come to barriers together.
-    fn for_core(&self, arch: ArchId, lane_words: usize, barriers: BarrierRule)
-    -> Box<dyn HostCode>;
+    ///
+    /// `before` is what a core of another machine ran, perhaps of another tier. The memory holds the same instructions
+    /// where that has [code](HostCode::code), so it may run them again.
+    fn for_core(
+        &self,
+        arch: ArchId,
+        lane_words: usize,
+        barriers: BarrierRule,
+        before: Option<Box<dyn HostCode>>,
+    ) -> Box<dyn HostCode>;
 }
 
 /// Runs the warps of a core in host code, where it can.
-pub trait HostCode: Send {
+pub trait HostCode: Any + Send {
     /// Issues at most [`Frame::budget`] instructions of a warp that is settled. Afterwards the frame's state is as if the
     /// interpreter had issued them. At a [barrier](HostEnd::Barrier) only pc, budget and steps are; the rest may
     /// follow later, by [`settle`](Self::settle).
@@ -46,6 +56,9 @@ pub trait HostCode: Send {
 
     /// The memory that held its instructions may have changed. All warps are settled.
     fn forget(&mut self);
+
+    /// The core's machine is gone, and its warps with it. Another machine may follow.
+    fn rest(&mut self);
 }
 
 /// What comes behind the instructions that a [`HostCode`] has issued.

@@ -47,6 +47,13 @@ impl Lent {
         }
     }
 
+    /// Another warp follows.
+    pub(crate) fn forget(&mut self) {
+        self.forget_region();
+        self.held.begin();
+        (self.left, self.pc) = (None, NOWHERE);
+    }
+
     /// Regions get other numbers. What is not given back yet stays.
     pub(crate) fn forget_region(&mut self) {
         (self.number, self.exit) = (None, None);

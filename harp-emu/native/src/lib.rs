@@ -70,11 +70,12 @@
 //! | `rows`, `lent` | registers of which host code keeps lane 0 only; what it keeps of a warp from visit to visit |
 //! | `frame`, `code` | the state that host code shares with Rust; the only `unsafe` code, with its argument |
 //! | `emit` | regions to Cranelift's functions |
-//! | `observe`, `record` | what is seen of a machine, and where warps are for long |
+//! | `observe`, `record`, `begin` | what is seen of a machine; where warps are for long, and where they begin |
 //! | `translated`, `shared` | regions with host code; what a tier has of them, and the thread that translates |
 //! | `tier` | how warps come to regions, enter them, leave them; when these are made and given up |
 #![deny(unsafe_code)]
 
+mod begin;
 mod body;
 mod class;
 mod code;

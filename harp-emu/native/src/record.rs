@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use harp_emu::Frame;
 
+use crate::begin::{Beginnings, Ways};
 use crate::body::Body;
 use crate::class::Class;
 use crate::observe::{Fetcher, class_of};
@@ -48,6 +49,7 @@ pub(crate) struct Recorder {
     seen: Seen,
     /// Blocks to which control came back, and how often.
     heads: HashMap<Key, u32>,
+    beginnings: Beginnings,
     /// How many instructions there are from an address to the end of its block, and whether the last one is one that
     /// host code leaves to the interpreter.
     spans: HashMap<u64, (u64, bool)>,
@@ -78,9 +80,9 @@ enum Phase {
 pub(crate) enum Step {
     /// It is to be asked again after so many instructions.
     Wait(u64),
-    /// The warp is at the head of the hottest loop.
+    /// The warp is at the head of the hottest loop, or where most warps begin.
     Found,
-    /// There is no loop, or no warp comes there.
+    /// There is no such place, or no warp comes there.
     Nothing,
 }
 
@@ -92,6 +94,7 @@ impl Recorder {
     pub(crate) fn start(&mut self) {
         self.phase = Phase::Records(STEPS);
         self.heads.clear();
+        self.beginnings.start();
         (self.issued, self.foreign) = (0, 0);
         self.last = None;
         if self.seen.blocks.len() > MOST_SEEN {
@@ -113,6 +116,11 @@ impl Recorder {
         &self.seen
     }
 
+    /// How warps come to a block, if they begin there.
+    pub(crate) fn ways(&self, key: Key) -> Option<&Ways> {
+        self.beginnings.ways(key)
+    }
+
     /// Looks at the warp.
     pub(crate) fn step(&mut self, key: Key, shape: Shape, frame: &Frame<'_>) -> Step {
         let warp = frame.place[0];
@@ -131,14 +139,10 @@ impl Recorder {
                     *self.heads.entry(key).or_default() += 1;
                 }
                 self.last = Some((warp, key.pc));
+                self.beginnings.look_at(warp, key, frame.stats.steps);
             }
             Phase::Records(_) => {
-                if self.issued < LEAST_ISSUED * self.foreign {
-                    self.phase = Phase::Idle;
-                    return Step::Nothing;
-                }
-                let hottest = self.heads.iter().max_by_key(|&(&key, &count)| (count, key));
-                let Some((&head, _)) = hottest else {
+                let Some(head) = self.hottest() else {
                     self.phase = Phase::Idle;
                     return Step::Nothing;
                 };
@@ -163,6 +167,17 @@ impl Recorder {
         }
         *looks += 1;
         Step::Wait(self.look(key, count, shape, frame))
+    }
+
+    /// The head of the region that is wanted most.
+    fn hottest(&mut self) -> Option<Key> {
+        let beginning = self.beginnings.hottest(self.issued);
+        beginning.or_else(|| {
+            let is_worth_it = self.issued >= LEAST_ISSUED * self.foreign;
+            let heads = self.heads.iter().filter(|_| is_worth_it);
+            let (&head, _) = heads.max_by_key(|&(&key, &count)| (count, key))?;
+            Some(head)
+        })
     }
 
     /// Looks at one of `left` instructions. Returns how many pass until it wants to be asked again.
@@ -191,7 +206,7 @@ impl Recorder {
     }
 
     /// How many instructions there are from `pc` to the end of its block, and whether the last one is foreign.
-    fn span(&mut self, pc: u64, shape: Shape, frame: &Frame<'_>) -> (u64, bool) {
+    pub(crate) fn span(&mut self, pc: u64, shape: Shape, frame: &Frame<'_>) -> (u64, bool) {
         *self.spans.entry(pc).or_insert_with(|| {
             let mut fetcher = Fetcher::new(shape, frame.memory);
             let (mut at, mut count, mut is_foreign) = (pc, 0, false);

@@ -96,6 +96,11 @@ impl Held {
         Held { known: 0, written: [(0, 0); 64], pending: 0, strides: [0; 64] }
     }
 
+    /// The registers are those of another warp.
+    pub(crate) fn begin(&mut self) {
+        (self.known, self.pending) = (0, 0);
+    }
+
     /// Somebody else may have written registers. None is pending.
     pub(crate) fn forget(&mut self) {
         debug_assert_eq!(self.pending, 0, "others look at registers that are not written");

@@ -63,6 +63,13 @@ pub(crate) struct Callee {
     pub(crate) returns: [Option<u64>; RETURNS],
 }
 
+impl Callee {
+    /// The address behind its code.
+    pub(crate) fn end(&self) -> u64 {
+        self.start.saturating_add(self.bytes)
+    }
+}
+
 /// The most calls of a [`Callee`] that are known.
 pub(crate) const RETURNS: usize = 4;
 

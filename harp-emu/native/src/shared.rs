@@ -84,6 +84,19 @@ pub struct LeaveCounts {
     pub entry: u64,
 }
 
+impl LeaveCounts {
+    pub(crate) fn add(&mut self, more: LeaveCounts) {
+        self.budget += more.budget;
+        self.foreign += more.foreign;
+        self.barrier += more.barrier;
+        self.access += more.access;
+        self.trap += more.trap;
+        self.guard += more.guard;
+        self.end += more.end;
+        self.entry += more.entry;
+    }
+}
+
 /// The host, for machines with few registers and for others.
 type Isas = [OwnedTargetIsa; 2];
 

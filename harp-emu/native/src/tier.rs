@@ -1,6 +1,8 @@
 //! The tier: which regions are translated, when, and how warps get there.
 
+use std::any::Any;
 use std::collections::HashMap;
+use std::mem::take;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -75,10 +77,20 @@ impl HostTier for Native {
         arch: ArchId,
         lane_words: usize,
         barriers: BarrierRule,
+        before: Option<Box<dyn HostCode>>,
     ) -> Box<dyn HostCode> {
+        let shape = Shape::new(arch, lane_words);
+        let before = before.and_then(|code| (code as Box<dyn Any>).downcast::<CoreCode>().ok());
+        let is_same = |code: &CoreCode| {
+            Arc::ptr_eq(&code.shared, &self.shared)
+                && (code.shape, code.barriers, code.callee) == (shape, barriers, self.callee)
+        };
+        if let Some(code) = before.filter(|code| is_same(code)) {
+            return code;
+        }
         Box::new(CoreCode {
             shared: self.shared.clone(),
-            shape: Shape::new(arch, lane_words),
+            shape,
             barriers,
             callee: self.callee,
             program: 0,
@@ -108,7 +120,7 @@ struct Place {
 }
 
 /// The instructions that the interpreter issues before it asks again, where there is no host code: at first, and at
-/// most.
+/// most. Behind host code it asks at the end of the block, where the warp may have ended, and another one begins.
 const FIRST_PAUSE: u64 = 32;
 const LONGEST_PAUSE: u64 = 2048;
 
@@ -171,7 +183,7 @@ impl HostCode for CoreCode {
                     None => continue,
                 }
             };
-            self.pause = FIRST_PAUSE;
+            self.pause = 0;
             let Some((number, entry)) = entry else { return HostEnd::Pause(left) };
             let end = self.enter(number, entry, frame);
             let pause = match end {
@@ -215,6 +227,19 @@ impl HostCode for CoreCode {
         self.lent.clear();
         self.version = None;
     }
+
+    fn rest(&mut self) {
+        self.lent.iter_mut().for_each(Lent::forget);
+        self.recorder.go_on();
+        self.pause = FIRST_PAUSE;
+        self.tell();
+        let mut regions = self.shared.regions();
+        let stats = &mut regions.stats;
+        stats.visits += take(&mut self.visits);
+        stats.went_on += take(&mut self.went_on);
+        stats.issued += take(&mut self.issued);
+        stats.left.add(take(&mut self.left));
+    }
 }
 
 impl CoreCode {
@@ -238,16 +263,16 @@ impl CoreCode {
     #[cold]
     #[inline(never)]
     fn adopt_all(&mut self, version: u64, frame: &mut Frame<'_>) {
-        self.program = self.callee.map_or(0, |callee| {
-            digest(frame.memory, callee.start..callee.start.saturating_add(callee.bytes))
-        });
+        self.program =
+            self.callee.map_or(0, |callee| digest(frame.memory, callee.start..callee.end()));
         self.tell();
         self.adopted.clear();
         // What is not written yet stays.
         self.lent.iter_mut().for_each(Lent::forget_region);
         self.places.clear();
         self.recent = [(u64::MAX, None); RECENT];
-        self.range = 0..0;
+        let callee = self.callee.as_ref();
+        self.range = callee.map_or(0..0, |callee| callee.start..callee.end());
         let all = self.shared.regions().all.clone();
         let memory = frame.memory;
         let here =
@@ -280,6 +305,12 @@ impl CoreCode {
             {
                 place.entries[usize::from(key.full)].get_or_insert((number, entry));
                 place.left = count as u64;
+            }
+        }
+        // Where a warp starts, the interpreter goes on until it begins.
+        for (&from, &left) in &translated.ways {
+            if left > 0 {
+                self.places.entry(from).or_insert(Place { left, entries: [None; 2] });
             }
         }
         let range = translated.range();
@@ -391,7 +422,7 @@ impl CoreCode {
     /// Adds what was seen of all regions to what others have seen.
     fn tell(&mut self) {
         for Adopted { translated, tally } in &mut self.adopted {
-            translated.add(std::mem::take(tally));
+            translated.add(take(tally));
         }
     }
 
@@ -399,7 +430,7 @@ impl CoreCode {
     #[inline(never)]
     fn judge(&mut self, number: usize) {
         let Some(Adopted { translated, tally }) = self.adopted.get_mut(number) else { return };
-        let Tally { visits, halves, issued, failed, ended } = translated.add(std::mem::take(tally));
+        let Tally { visits, halves, issued, failed, ended } = translated.add(take(tally));
         if self.shared.when.is_at_once() {
             return;
         }
@@ -448,9 +479,12 @@ impl CoreCode {
             return if is_there { None } else { Some(1) };
         };
         if self.recorder.is_idle() {
-            if !self.is_hot(key, limit) {
-                let pause = self.pause;
-                self.pause = (2 * pause).min(LONGEST_PAUSE);
+            let pause = match self.pause {
+                0 => self.recorder.span(key.pc, self.shape, frame).0,
+                pause => pause,
+            };
+            if !self.is_hot(key, limit, pause) {
+                self.pause = (2 * pause).clamp(FIRST_PAUSE, LONGEST_PAUSE);
                 return Some(pause);
             }
             self.recorder.start();
@@ -467,15 +501,16 @@ impl CoreCode {
             let place = regions.hot.entry(Piece::new(self.program, key.pc)).or_default();
             place.patience = (place.patience + 2).min(20);
         }
-        Some(self.pause)
+        Some(self.pause.max(FIRST_PAUSE))
     }
 
-    /// Whether the interpreter has been here for long: for `limit` instructions, or more where that was in vain.
-    fn is_hot(&mut self, key: Key, limit: u64) -> bool {
+    /// Whether the interpreter has been here for long, where it goes on for `pause` instructions: for `limit`, or more where
+    /// that was in vain.
+    fn is_hot(&mut self, key: Key, limit: u64, pause: u64) -> bool {
         let mut regions = self.shared.regions();
         let is_busy = regions.is_busy;
         let place = regions.hot.entry(Piece::new(self.program, key.pc)).or_default();
-        place.issued += self.pause;
+        place.issued += pause;
         let is_hot = place.issued >= limit << place.patience && !is_busy;
         if is_hot {
             place.issued = 0;
@@ -483,11 +518,15 @@ impl CoreCode {
         is_hot
     }
 
-    /// What was seen, and what regions had that were known in part.
-    fn seen(&self) -> Seen {
+    /// What was seen, and what regions had that were known in part. Where warps begin, other regions go on.
+    fn seen(&self, begins: bool) -> Seen {
         let mut seen = self.recorder.seen().clone();
         if let Some(parts) = self.shared.regions().parts.get(&self.program) {
             seen.blocks.extend(&parts.blocks);
+        }
+        let others = self.adopted.iter().filter(|_| begins);
+        for entry in others.flat_map(|other| &other.translated.region.entries) {
+            seen.blocks.remove(&entry.first());
         }
         seen
     }
@@ -502,17 +541,19 @@ impl CoreCode {
             regions.assumed.get(&(self.program, key)).copied().unwrap_or(Assumed::Loads)
         };
         let when = self.shared.when;
-        let seen = (!when.is_at_once()).then(|| self.seen());
+        let ways = self.recorder.ways(key);
+        let seen = (!when.is_at_once()).then(|| self.seen(ways.is_some()));
         let shape = self.shape;
         // In tests, programs for machines with many registers see all that is done for others.
         let follows = shape.arch.gprs() < MANY_REGISTERS || when.is_at_once();
         let (callee, leaves) = (self.callee, when == When::Leaving);
         let rules = Rules { shape, assumed, callee, leaves, follows };
-        let formed = Formed::new(frame, shape, rules, seen.as_ref());
-        if formed.is_none() {
+        let Some(mut formed) = Formed::new(frame, shape, rules, seen.as_ref()) else {
             self.shared.regions().refused.insert((self.program, key));
-        }
-        formed
+            return None;
+        };
+        formed.ways = ways.cloned().unwrap_or_default();
+        Some(formed)
     }
 }
 
@@ -529,24 +570,11 @@ const TRIAL_VISITS: u64 = 64;
 
 impl Drop for CoreCode {
     fn drop(&mut self) {
-        self.tell();
-        let mut regions = self.shared.regions();
+        self.rest();
         // Short launches would never end a recording. Only what is promised tells programs apart.
         if !self.recorder.is_idle() && self.program != 0 {
-            regions.recorders.insert(self.program, std::mem::take(&mut self.recorder));
+            let recorder = take(&mut self.recorder);
+            self.shared.regions().recorders.insert(self.program, recorder);
         }
-        let stats = &mut regions.stats;
-        stats.visits += self.visits;
-        stats.went_on += self.went_on;
-        stats.issued += self.issued;
-        let (all, own) = (&mut stats.left, self.left);
-        all.budget += own.budget;
-        all.foreign += own.foreign;
-        all.barrier += own.barrier;
-        all.access += own.access;
-        all.trap += own.trap;
-        all.guard += own.guard;
-        all.end += own.end;
-        all.entry += own.entry;
     }
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use cranelift_codegen::isa::OwnedTargetIsa;
 use harp_emu::{Frame, MemoryWords};
 
+use crate::begin::Ways;
 use crate::code::HostFunction;
 use crate::emit::{Emitted, emit};
 use crate::live::{Live, live, live_at_head};
@@ -27,6 +28,8 @@ pub(crate) struct Translated {
     /// Places at which it may be left in any case.
     pub(crate) places: u64,
     pub(crate) rules: Rules,
+    /// How warps come to its head, if they begin there.
+    pub(crate) ways: Ways,
     /// The bytes of its instructions, and of others that it depends on, by address, in runs without gaps.
     code: BTreeMap<u64, Vec<u8>>,
     /// The processor time that it took to make, if nothing else ran.
@@ -70,6 +73,8 @@ fn runs(code: BTreeMap<u64, Vec<u8>>) -> BTreeMap<u64, Vec<u8>> {
 pub(crate) struct Formed {
     pub(crate) region: Region,
     rules: Rules,
+    /// How warps come to its head, if they begin there.
+    pub(crate) ways: Ways,
     /// What must be exact where it is left.
     live: Live,
     code: BTreeMap<u64, Vec<u8>>,
@@ -113,7 +118,8 @@ impl Formed {
         code.extend(used.filter_map(|pc| Some((pc, fetcher.code.get(&pc)?.clone()))));
         let code = runs(code);
         let memory_bytes = memory_bytes(frame.memory);
-        Some(Formed { region, rules, live, code, memory_bytes, time: start.elapsed() })
+        let (ways, time) = (Ways::new(), start.elapsed());
+        Some(Formed { region, rules, ways, live, code, memory_bytes, time })
     }
 
     pub(crate) fn shape(&self) -> Shape {
@@ -123,14 +129,14 @@ impl Formed {
     /// Translates it. `None` if the host cannot.
     pub(crate) fn translate(self, isa: &OwnedTargetIsa) -> Option<Translated> {
         let start = Instant::now();
-        let Formed { region, rules, live, code, memory_bytes, time } = self;
+        let Formed { region, rules, ways, live, code, memory_bytes, time } = self;
         let emitted = emit(&region, &live, rules, memory_bytes, &**isa);
         let Emitted { helpers, region: context, rows, places } = emitted;
         let function =
             HostFunction::compile(isa.clone(), helpers, context, rules.shape, memory_bytes)?;
         let time = time + start.elapsed();
         let tally = Mutex::default();
-        Some(Translated { region, function, rows, places, rules, code, time, tally })
+        Some(Translated { region, function, rows, places, rules, ways, code, time, tally })
     }
 }
 

@@ -28,7 +28,7 @@ pub(crate) fn waiting(
     callee: Callee,
     fetch: &mut dyn FnMut(u64) -> Option<Inst>,
 ) -> BTreeMap<u64, Waiting> {
-    let end = callee.start.saturating_add(callee.bytes);
+    let end = callee.end();
     let code = Code::reachable(rules, callee.start..end, fetch);
     code.map_or_else(BTreeMap::new, |code| code.waiting())
 }

@@ -22,7 +22,8 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
     pub(super) fn use_tier(&mut self, tier: &dyn HostTier) {
         let Env { translates, arch, barriers, .. } = self.env;
         let lane_words = C * crate::warp::GROUP;
-        self.host_code = (!translates).then(|| tier.for_core(arch, lane_words, barriers));
+        let before = self.host_code_before.take();
+        self.host_code = (!translates).then(|| tier.for_core(arch, lane_words, barriers, before));
         (self.host_pause, self.unsettled) = (0, 0);
     }
 

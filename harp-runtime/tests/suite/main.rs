@@ -14,3 +14,4 @@ mod printing;
 mod queues;
 mod replay;
 mod rows;
+mod tiers;
