@@ -73,6 +73,8 @@ pub enum FindingKind {
     Constant {
         /// The number of that parameter.
         parameter: u32,
+        /// What it was given.
+        buffer: BufferName,
     },
     /// Its type is not that of the buffer's elements.
     ElementType {
@@ -199,11 +201,12 @@ impl fmt::Display for Finding {
                 write!(f, "misaligned: {access}, {address:#x} is no multiple of {alignment}")?;
             }
             FindingKind::Race { other } => write!(f, "race: {access}, and {other}")?,
-            FindingKind::Constant { parameter } => {
-                write!(
-                    f,
-                    "constant: {access}, which parameter {parameter} promises not to happen"
-                )?;
+            FindingKind::Constant { parameter, buffer } => {
+                write!(f, "constant: {access}, which parameter {parameter}")?;
+                if buffer.0.is_some() {
+                    write!(f, ", {buffer},")?;
+                }
+                f.write_str(" promises not to happen")?;
             }
             FindingKind::ElementType { expected } => {
                 write!(f, "element type: {access}, the elements are {expected}")?;

@@ -126,6 +126,28 @@ fn kernels_print_and_constants_are_specialized() {
 }
 
 #[test]
+fn kernels_work_in_place() {
+    let file = peers("kernels.32.O2.spv");
+    let line = format!("run {} -a harp32 --grid 4 --kernel saxpy", file.display());
+    for args in ["f32:0..4 --arg same:x", "y=f32:0..4 --arg x=same:1"] {
+        let words = format!("{line} --arg {args} --arg a=2 --print x --print y");
+        assert_eq!(succeeds(Path::new("."), &words), "x: 0 3 6 9\ny: 0 3 6 9\n");
+    }
+}
+
+#[test]
+fn promises_of_kernels_are_listed() {
+    let file = module("constants.64.O2.spv");
+    let list = |kernel: &str| {
+        let words = format!("run {} -a harp64 --list --kernel {kernel}", file.display());
+        succeeds(Path::new("."), &words)
+    };
+    let [constant, plain] = [list("from_constant"), list("from_global")];
+    assert!(constant.contains("  sizes: a buffer of i32, constant\n  out: a buffer of i32\n"));
+    assert!(plain.contains("  sizes: a buffer of i32\n"), "{plain}");
+}
+
+#[test]
 fn programs_see_everything_as_json() {
     let folder = TempDir::new().unwrap();
     let folder = folder.path();
@@ -181,6 +203,14 @@ fn what_is_wrong_is_named() {
             "caused by: `x` is not a number of type f32: expected such as 0.5",
         ),
         (1, "saxpy --arg f32x8 --arg f32x8 --arg i32:5", "caused by: it is of type i32"),
+        (1, "saxpy --arg f32x8 --arg f32x8 --arg same:x", "caused by: it is a buffer"),
+        (
+            1,
+            "saxpy --arg same:a --arg f32x8 --arg 1",
+            "argument 1, `same:a`, does not fit parameter `x` (a buffer of f32)\n  caused by: parameter `a` gets no buffer",
+        ),
+        (1, "saxpy --arg f32x8 --arg y=same:z --arg 1", "caused by: parameter `z` gets no buffer"),
+        (2, "saxpy --arg same:", "the name of a parameter is missing"),
         (1, "saxpy --arg f32x8 --arg f32x8 --arg 1 --arg 2", "argument 4, `2`, is one too many"),
         (1, "saxpy --arg f32@none.bin --arg f32x8 --arg 1", "caused by: cannot read `none.bin`"),
         (
@@ -280,14 +310,14 @@ fn opencl_c_goes_through_clang_and_llvm_spirv() {
         fs::set_permissions(path.join(name), fs::Permissions::from_mode(0o755)).unwrap();
     };
     fs::write(path.join("k.cl"), "kernel").unwrap();
-    let run = || {
+    let run_with = |level: Option<&str>| {
         let mut harp = Command::new(env!("CARGO_BIN_EXE_harp"));
         let paths = format!("{}:/usr/bin:/bin", path.display());
         harp.env("PATH", paths).env("HERE", path).current_dir(path);
-        harp.args(["run", "k.cl", "-a", "harp64", "--list", "--cl-option", "-DN=3"])
-            .output()
-            .unwrap()
+        harp.args(["run", "k.cl", "-a", "harp64", "--list", "--cl-option", "-DN=3"]);
+        harp.args(level.map(|level| format!("--cl-option={level}"))).output().unwrap()
     };
+    let run = || run_with(None);
     tool("clang-14", "echo \"$*\" > $HERE/clang.args; echo careful >&2");
     let copy = format!("cp {} \"$3\"", peers("kernels.64.O2.spv").display());
     tool("llvm-spirv-14", &copy);
@@ -303,6 +333,11 @@ fn opencl_c_goes_through_clang_and_llvm_spirv() {
     let refuse = "if grep -q -e -O2 $HERE/clang.args; then echo freeze >&2; exit 1; fi";
     tool("llvm-spirv-14", &format!("{refuse}\n{copy}"));
     assert!(run().status.success());
+    let args = fs::read_to_string(path.join("clang.args")).unwrap();
+    assert!(args.contains(" -O0 -DN=3 k.cl -o "), "{args}");
+    let refuse = refuse.replace("-O2", "-O1");
+    tool("llvm-spirv-14", &format!("{refuse}\n{copy}"));
+    assert!(run_with(Some("-O1")).status.success());
     let args = fs::read_to_string(path.join("clang.args")).unwrap();
     assert!(args.contains(" -O0 -DN=3 k.cl -o "), "{args}");
     tool("llvm-spirv-14", "echo no >&2; exit 1");

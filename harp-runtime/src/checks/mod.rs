@@ -81,7 +81,8 @@ pub struct Checks {
     /// pieces, such as clang, need this turned off.
     pub types: bool,
     /// Stores, also atomic ones, to buffers of which a parameter promises that nothing changes them: see
-    /// [`Param::is_constant`](harp_jit::Param::is_constant).
+    /// [`Param::is_constant`](harp_jit::Param::is_constant). All bytes of the buffer count, read or not. C's `restrict` lets
+    /// others write to those that the kernel does not read, so the finding may be harmless there.
     pub constants: bool,
     /// The most findings that are kept. Those at the same places in the source count as one.
     pub limit: usize,

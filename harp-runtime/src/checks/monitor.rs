@@ -277,7 +277,11 @@ impl Monitor {
         }
         if kind != AccessKind::Load && self.promised(&hull).is_some() {
             for LaneStore { lane, value, .. } in store.lanes() {
-                if let Some(parameter) = self.promised(&(value..value.saturating_add(bytes))) {
+                let range = value..value.saturating_add(bytes);
+                let Some(parameter) = self.promised(&range) else { continue };
+                // What is out of bounds is found as that.
+                let is_meant = all_allowed || self.is_allowed_to(at, lane, &range);
+                if is_meant || !self.checks.bounds {
                     self.found(Wrong::Constant(parameter), at, lane);
                 }
             }
@@ -426,7 +430,9 @@ impl Monitor {
                 let expected = allowed.wrong_type.unwrap_or(access.ty);
                 FindingKind::ElementType { expected }
             }
-            Wrong::Constant(parameter) => FindingKind::Constant { parameter },
+            Wrong::Constant(parameter) => {
+                FindingKind::Constant { parameter, buffer: self.regions.name_of(parameter) }
+            }
             Wrong::Race(other) => {
                 FindingKind::Race { other: self.described(other.site(), address, other.item) }
             }

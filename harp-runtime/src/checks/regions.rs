@@ -134,6 +134,14 @@ impl Regions {
             || self.buffer_at(range.start).is_some_and(|(all, _)| inside(all))
     }
 
+    /// What a parameter was given.
+    pub(super) fn name_of(&self, parameter: u32) -> BufferName {
+        match &self.arguments[parameter as usize] {
+            Argument::Buffer { name, .. } => name.clone(),
+            _ => BufferName::default(),
+        }
+    }
+
     /// The buffer with this address.
     fn buffer_at(&self, address: u64) -> Option<&(Range<u64>, BufferName)> {
         let behind = self.buffers.partition_point(|(range, _)| range.start <= address);
@@ -160,10 +168,7 @@ impl Regions {
                     return Some(Target::Datum { name: name.clone(), address, bytes });
                 }
             };
-            let buffer = match &self.arguments[number as usize] {
-                Argument::Buffer { name, .. } => name.clone(),
-                _ => BufferName::default(),
-            };
+            let buffer = self.name_of(number);
             return Some(Target::Buffer { parameter: Some(number), buffer, address, bytes });
         }
         if let (Some(bytes), Some(memory)) = (allowed.in_group.first(), group) {

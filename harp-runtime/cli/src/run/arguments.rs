@@ -1,6 +1,7 @@
 //! From the arguments on the command line to those of a launch.
 
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::{fmt, io};
 
 use bytemuck::{cast_slice, pod_collect_to_vec};
@@ -58,6 +59,8 @@ pub(in super::super) enum Problem {
     LocalSize { bytes: usize, size: u32 },
     #[error("cannot read `{}`", path.display())]
     File { path: PathBuf, source: io::Error },
+    #[error("parameter `{name}` gets no buffer of its own")]
+    NoBuffer { name: String },
 }
 
 /// An argument that fits its parameter.
@@ -66,6 +69,8 @@ pub(super) enum Bound {
     /// Numbers by their bits.
     Numbers(Vec<(ParamType, u64)>),
     Buffer(Elements),
+    /// The buffer of the parameter with this index.
+    Same(usize),
     Local {
         element: Type,
         len: usize,
@@ -130,15 +135,38 @@ pub(super) fn bind(
         let (text, known) = (argument.text.clone(), known(parameters));
         return Err(ArgumentError::TooMany { number, text, known });
     }
-    let bound = of.into_iter().enumerate().map(|(index, given)| {
+    let given = of.into_iter().enumerate().map(|(index, given)| {
         let (argument, number) =
             given.ok_or_else(|| ArgumentError::Missing { parameter: label(index) })?;
-        fit(&parameters[index].takes, &argument.spec, memory).map_err(|source| {
+        let bound = match &argument.spec {
+            Spec::Same(name) => same(parameters, index, name),
+            spec => fit(&parameters[index].takes, spec, memory),
+        };
+        let problem = move |source| {
             let (text, parameter) = (argument.text.clone(), label(index));
             ArgumentError::Problem { number, text, parameter, source }
-        })
+        };
+        Ok((bound.map_err(problem)?, problem))
     });
-    bound.collect()
+    let given: Vec<_> = given.collect::<Result<_, _>>()?;
+    for (bound, problem) in &given {
+        if let Bound::Same(index) = *bound
+            && !matches!(given[index].0, Bound::Buffer(_))
+        {
+            let name = parameters[index].name.clone().unwrap_or_else(|| index.to_string());
+            return Err(problem(Problem::NoBuffer { name }));
+        }
+    }
+    Ok(given.into_iter().map(|(bound, _)| bound).collect())
+}
+
+/// The buffer of another parameter.
+fn same(parameters: &[Parameter], index: usize, name: &str) -> Result<Bound, Problem> {
+    if !matches!(parameters[index].takes, Takes::Buffer(_) | Takes::Word(_)) {
+        return Err(Problem::Kind { given: "a buffer" });
+    }
+    let other = find(parameters, name);
+    other.map(Bound::Same).ok_or_else(|| Problem::NoBuffer { name: name.to_owned() })
 }
 
 /// The argument for a parameter.
@@ -175,7 +203,7 @@ fn fit(takes: &Takes, spec: &Spec, memory: u64) -> Result<Bound, Problem> {
             local(wanted, *element, *len)
         }
         (_, Spec::Numbers { .. }) => Err(Problem::Kind { given: "a number" }),
-        (_, Spec::Buffer { .. }) => Err(Problem::Kind { given: "a buffer" }),
+        (_, Spec::Buffer { .. } | Spec::Same(_)) => Err(Problem::Kind { given: "a buffer" }),
         (_, Spec::Local { .. }) => Err(Problem::Kind { given: "local memory" }),
     }
 }
@@ -239,27 +267,32 @@ impl Bound {
     pub(super) fn types(&self) -> Vec<ParamType> {
         match self {
             Bound::Numbers(numbers) => numbers.iter().map(|&(ty, _)| ty).collect(),
-            Bound::Buffer(_) => vec![ParamType::Pointer],
+            Bound::Buffer(_) | Bound::Same(_) => vec![ParamType::Pointer],
             Bound::Local { .. } => vec![ParamType::Group],
         }
     }
 
-    /// The arguments of a launch, and the buffer if it is one, with a name for messages.
-    pub(super) fn upload(
-        self,
+    /// The buffer, if it is one with contents of its own, with a name for messages.
+    pub(super) fn array(
+        &self,
         device: &Device,
-        name: &str,
-    ) -> Result<(Vec<Arg>, Option<Array>), BufferError> {
-        Ok(match self {
+        name: String,
+    ) -> Result<Option<Array>, BufferError> {
+        let Bound::Buffer(elements) = self else { return Ok(None) };
+        Array::new(device, name, elements).map(Some)
+    }
+
+    /// The arguments of a launch; `array` is the buffer if it is one.
+    pub(super) fn args(self, array: Option<&Array>) -> Vec<Arg> {
+        match self {
             Bound::Numbers(numbers) => {
-                (numbers.into_iter().map(|(ty, bits)| scalar(ty, bits)).collect(), None)
+                numbers.into_iter().map(|(ty, bits)| scalar(ty, bits)).collect()
             }
-            Bound::Local { element, len } => (vec![group(element, len)], None),
-            Bound::Buffer(elements) => {
-                let array = Array::new(device, name, elements)?;
-                (vec![array.memory.arg()], Some(array))
+            Bound::Local { element, len } => vec![group(element, len)],
+            Bound::Buffer(_) | Bound::Same(_) => {
+                array.map(|array| array.memory.arg()).into_iter().collect()
             }
-        })
+        }
     }
 }
 
@@ -288,10 +321,11 @@ fn group(element: Type, len: usize) -> Arg {
 }
 
 /// A buffer of a launch.
+#[derive(Clone)]
 pub(super) struct Array {
     pub(super) name: String,
     pub(super) element: Element,
-    memory: Box<dyn Memory>,
+    memory: Rc<dyn Memory>,
 }
 
 /// A buffer of elements of some type.
@@ -311,17 +345,22 @@ impl<T: HostElement> Memory for Buffer<T> {
 }
 
 impl Array {
-    fn new(device: &Device, name: &str, elements: Elements) -> Result<Array, BufferError> {
+    fn new(device: &Device, name: String, elements: &Elements) -> Result<Array, BufferError> {
         let element = elements.element;
         let memory = match element.clif_type() {
-            types::I8 => memory::<u8>(device, name, elements)?,
-            types::I16 => memory::<u16>(device, name, elements)?,
-            types::I32 => memory::<u32>(device, name, elements)?,
-            types::F32 => memory::<f32>(device, name, elements)?,
-            types::F64 => memory::<f64>(device, name, elements)?,
-            _ => memory::<u64>(device, name, elements)?,
+            types::I8 => memory::<u8>(device, &name, elements)?,
+            types::I16 => memory::<u16>(device, &name, elements)?,
+            types::I32 => memory::<u32>(device, &name, elements)?,
+            types::F32 => memory::<f32>(device, &name, elements)?,
+            types::F64 => memory::<f64>(device, &name, elements)?,
+            _ => memory::<u64>(device, &name, elements)?,
         };
-        Ok(Array { name: name.to_owned(), element, memory })
+        Ok(Array { name, element, memory })
+    }
+
+    /// The same memory under another name.
+    pub(super) fn named(self, name: String) -> Array {
+        Array { name, ..self }
     }
 
     /// Its bytes.
@@ -333,11 +372,11 @@ impl Array {
 fn memory<T: HostElement>(
     device: &Device,
     name: &str,
-    elements: Elements,
-) -> Result<Box<dyn Memory>, BufferError> {
+    elements: &Elements,
+) -> Result<Rc<dyn Memory>, BufferError> {
     let buffer = match &elements.bytes {
         None => device.buffer_uninitialized::<T>(elements.len)?,
         Some(bytes) => device.buffer_from_slice::<T>(&pod_collect_to_vec(bytes))?,
     };
-    Ok(Box::new(buffer.named(name)))
+    Ok(Rc::new(buffer.named(name)))
 }

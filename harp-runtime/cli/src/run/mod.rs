@@ -266,13 +266,19 @@ impl Launch {
         let options = CompileOptions { report_accesses: self.check, by_rows, ..options };
         let kernel = kernel.compile(&types, &options)?;
         let device = Device::new(config).map_err(|source| CliError::Device { source })?;
-        let (mut args, mut arrays) = (Vec::new(), Vec::new());
-        for (index, (bound, parameter)) in bound.into_iter().zip(parameters).enumerate() {
-            let name = parameter.name.clone().unwrap_or_else(|| index.to_string());
-            let uploaded = bound.upload(&device, &name);
-            let (mut given, array) = uploaded.map_err(|source| CliError::Buffer { source })?;
-            args.append(&mut given);
-            arrays.push(array);
+        let name =
+            |index: usize| parameters[index].name.clone().unwrap_or_else(|| index.to_string());
+        let arrays = bound.iter().enumerate().map(|(index, bound)| {
+            bound.array(&device, name(index)).map_err(|source| CliError::Buffer { source })
+        });
+        let mut arrays: Vec<_> = arrays.collect::<Result<_, _>>()?;
+        let mut args = Vec::new();
+        for (index, bound) in bound.into_iter().enumerate() {
+            if let Bound::Same(other) = bound {
+                let same = arrays[other].clone();
+                arrays[index] = same.map(|array| array.named(name(index)));
+            }
+            args.extend(bound.args(arrays[index].as_ref()));
         }
         Ok(Prepared { device, kernel, args, arrays })
     }
@@ -300,7 +306,8 @@ fn listing(kernels: &[KernelOf<'_>]) -> Result<String, CliError> {
         text += "\n";
         for (index, parameter) in kernel.parameters()?.iter().enumerate() {
             let name = parameter.name.clone().unwrap_or_else(|| index.to_string());
-            text += &format!("  {name}: {}\n", parameter.takes);
+            let constant = if parameter.constant { ", constant" } else { "" };
+            text += &format!("  {name}: {}{constant}\n", parameter.takes);
         }
     }
     Ok(text)

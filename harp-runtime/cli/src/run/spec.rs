@@ -20,6 +20,7 @@ Arguments, in the order of the kernel's parameters, or each as NAME=ARGUMENT:
   f32:0..1..0.25          a buffer with the numbers from 0 by steps of 0.25, up to 1
   i32:3,1,2               a buffer with these elements
   f32@in.bin              a buffer with the contents of a file, little-endian; as @in.bin if the kernel says the type
+  same:x                  the buffer of parameter x, once more
   local:256               256 bytes of local memory for each work-group
   local:f32x64            local memory for 64 elements
 The types are i8, u8, i16, u16, i32, u32, i64, u64, f32 and f64.";
@@ -46,6 +47,8 @@ pub(super) enum Spec {
         element: Option<Element>,
         contents: Contents,
     },
+    /// The buffer of the parameter with this name or number.
+    Same(String),
     /// Memory for work-groups: bytes, or elements of a type.
     Local {
         element: Option<Element>,
@@ -93,6 +96,8 @@ pub(in super::super) enum SpecError {
     FileLength { element: Element },
     #[error("the name of a file is missing")]
     NoFile,
+    #[error("the name of a parameter is missing")]
+    NoName,
 }
 
 /// The parser for clap.
@@ -112,6 +117,13 @@ fn spec(text: &str) -> Result<Spec, SpecError> {
     }
     if let Some(size) = text.strip_prefix("local:") {
         return local(size);
+    }
+    if let Some(name) = text.strip_prefix("same:") {
+        return if name.is_empty() {
+            Err(SpecError::NoName)
+        } else {
+            Ok(Spec::Same(name.to_owned()))
+        };
     }
     let Some(at) = text.find([':', '@']) else {
         return match typed(text) {

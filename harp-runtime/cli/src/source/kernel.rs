@@ -35,6 +35,8 @@ pub(in super::super) struct Parameter {
     pub(in super::super) name: Option<String>,
     /// What its argument may be.
     pub(in super::super) takes: Takes,
+    /// Whether the kernel promises that nothing changes what it points to.
+    pub(in super::super) constant: bool,
 }
 
 /// What an argument may be.
@@ -163,7 +165,7 @@ impl KernelOf<'_> {
                             number,
                             ty: ty.to_string(),
                         })?;
-                    Ok(Parameter { name: Some(value.to_string()), takes })
+                    Ok(Parameter { name: Some(value.to_string()), takes, constant: false })
                 };
                 params.iter().enumerate().map(param).collect()
             }
@@ -268,7 +270,7 @@ fn spirv_parameter(param: &EntryParam) -> Parameter {
         // There are no others.
         _ => Takes::Buffer(None),
     };
-    Parameter { name: param.name.clone(), takes }
+    Parameter { name: param.name.clone(), takes, constant: param.constant }
 }
 
 impl fmt::Display for Takes {

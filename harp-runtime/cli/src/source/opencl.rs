@@ -37,7 +37,7 @@ const LLVM_SPIRV: Tool = Tool {
 /// language. What the compiler warns about goes to standard error.
 ///
 /// Of optimized code llvm-spirv refuses some: `freeze`, which clang makes where a quotient and its remainder are used, and
-/// integers of odd widths. Then the program is compiled without optimization.
+/// integers of odd widths. Then the program is compiled without optimization, whatever the options ask for.
 pub(super) fn compile(file: &Input, arch: ArchId, options: &[String]) -> Result<Vec<u8>, CliError> {
     let Input::File(source) = file else {
         let (file, tool) = (file.clone(), CLANG.names[1]);
@@ -60,13 +60,19 @@ pub(super) fn compile(file: &Input, arch: ArchId, options: &[String]) -> Result<
     let args = fixed.iter().chain(&inline).chain(&names).chain(&header);
     let args: Vec<&OsStr> = args.map(OsStr::new).collect();
     let files = [source.as_os_str(), OsStr::new("-o"), bitcode.as_os_str()];
-    let translate = |level: &str| {
-        let options = iter::once(level).chain(options.iter().map(String::as_str)).map(OsStr::new);
+    let translate = |level: &str, options: &[&str]| {
+        let options = iter::once(level).chain(options.iter().copied()).map(OsStr::new);
         CLANG.run(file, &args.iter().copied().chain(options).chain(files).collect::<Vec<_>>())?;
         LLVM_SPIRV.run(file, &[bitcode.as_os_str(), OsStr::new("-o"), module.as_os_str()])
     };
-    translate("-O2").or_else(|error| match error {
-        SourceError::Refused { tool, .. } if LLVM_SPIRV.names.contains(&tool) => translate("-O0"),
+    let options: Vec<&str> = options.iter().map(String::as_str).collect();
+    translate("-O2", &options).or_else(|error| match error {
+        SourceError::Refused { tool, .. } if LLVM_SPIRV.names.contains(&tool) => {
+            // A level that was asked for would win.
+            let is_level = |option: &&str| option.starts_with("-O");
+            let options: Vec<&str> = options.into_iter().filter(|o| !is_level(o)).collect();
+            translate("-O0", &options)
+        }
         error => Err(error),
     })?;
     Ok(read(&module)?)
