@@ -101,6 +101,8 @@ impl HostTier for Native {
             lent: Vec::new(),
             range: 0..0,
             pause: FIRST_PAUSE,
+            blocks: 0,
+            begins: false,
             recorder: Recorder::default(),
             left: LeaveCounts::default(),
             visits: 0,
@@ -120,9 +122,12 @@ struct Place {
 }
 
 /// The instructions that the interpreter issues before it asks again, where there is no host code: at first, and at
-/// most. Behind host code it asks at the end of the block, where the warp may have ended, and another one begins.
+/// most.
 const FIRST_PAUSE: u64 = 32;
 const LONGEST_PAUSE: u64 = 2048;
+/// Behind host code it asks at the ends of so many blocks first, where there is host code for warps that begin: the warp may
+/// end soon.
+const BLOCKS: u32 = 8;
 
 /// A region that a core uses, and what it has seen of it.
 struct Adopted {
@@ -161,6 +166,10 @@ struct CoreCode {
     lent: Vec<Lent>,
     range: Range<u64>,
     pause: u64,
+    /// At the ends of so many blocks more it asks sooner.
+    blocks: u32,
+    /// Whether there is host code for warps that begin.
+    begins: bool,
     recorder: Recorder,
     left: LeaveCounts,
     visits: u64,
@@ -183,7 +192,8 @@ impl HostCode for CoreCode {
                     None => continue,
                 }
             };
-            self.pause = 0;
+            self.pause = FIRST_PAUSE;
+            self.blocks = if self.begins { BLOCKS } else { 0 };
             let Some((number, entry)) = entry else { return HostEnd::Pause(left) };
             let end = self.enter(number, entry, frame);
             let pause = match end {
@@ -231,7 +241,7 @@ impl HostCode for CoreCode {
     fn rest(&mut self) {
         self.lent.iter_mut().for_each(Lent::forget);
         self.recorder.go_on();
-        self.pause = FIRST_PAUSE;
+        (self.pause, self.blocks) = (FIRST_PAUSE, 0);
         self.tell();
         let mut regions = self.shared.regions();
         let stats = &mut regions.stats;
@@ -271,6 +281,7 @@ impl CoreCode {
         self.lent.iter_mut().for_each(Lent::forget_region);
         self.places.clear();
         self.recent = [(u64::MAX, None); RECENT];
+        self.begins = false;
         let callee = self.callee.as_ref();
         self.range = callee.map_or(0..0, |callee| callee.start..callee.end());
         let all = self.shared.regions().all.clone();
@@ -307,6 +318,7 @@ impl CoreCode {
                 place.left = count as u64;
             }
         }
+        self.begins |= !translated.ways.is_empty();
         // Where a warp starts, the interpreter goes on until it begins.
         for (&from, &left) in &translated.ways {
             if left > 0 {
@@ -479,12 +491,15 @@ impl CoreCode {
             return if is_there { None } else { Some(1) };
         };
         if self.recorder.is_idle() {
-            let pause = match self.pause {
-                0 => self.recorder.span(key.pc, self.shape, frame).0,
-                pause => pause,
+            let pause = match self.blocks {
+                0 => self.pause,
+                _ => self.recorder.span(key.pc, self.shape, frame).0,
             };
             if !self.is_hot(key, limit, pause) {
-                self.pause = (2 * pause).clamp(FIRST_PAUSE, LONGEST_PAUSE);
+                match self.blocks {
+                    0 => self.pause = (2 * pause).min(LONGEST_PAUSE),
+                    _ => self.blocks -= 1,
+                }
                 return Some(pause);
             }
             self.recorder.start();
@@ -501,7 +516,7 @@ impl CoreCode {
             let place = regions.hot.entry(Piece::new(self.program, key.pc)).or_default();
             place.patience = (place.patience + 2).min(20);
         }
-        Some(self.pause.max(FIRST_PAUSE))
+        Some(self.pause)
     }
 
     /// Whether the interpreter has been here for long, where it goes on for `pause` instructions: for `limit`, or more where
