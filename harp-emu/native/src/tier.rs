@@ -296,7 +296,6 @@ impl CoreCode {
             && let Some(recorder) = self.shared.regions().recorders.remove(&self.program)
         {
             self.recorder = recorder;
-            self.recorder.go_on();
         }
         let behind = self.range.end.next_multiple_of(self.shape.bytes() as u64);
         frame.plain_stores_from = frame.plain_stores_from.max(behind);
