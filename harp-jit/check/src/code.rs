@@ -4,7 +4,7 @@ use harp_isa::{ArchId, Instruction, Op, OpcodeFlags, Operand};
 use hashbrown::HashMap;
 
 use crate::error::{CodeError, CodeFault, MachineRegister};
-use crate::record::Note;
+use crate::record::{Note, Record};
 
 /// The bytes of one function, and their layout.
 #[derive(Clone, Copy, Debug)]
@@ -74,6 +74,20 @@ impl<'a> Code<'a> {
         let mut code = Code { arch: bytes.arch, insts };
         code.find_flow(bytes)?;
         Ok(code)
+    }
+
+    /// Whether the machine has all registers that the record names.
+    pub(crate) fn check_registers(&self, record: &Record) -> Result<(), CodeError> {
+        let is_there = |operand: &Operand| match *operand {
+            Operand::Gpr(reg) => reg.index() < self.arch.all_gprs(),
+            Operand::Pred(reg) => reg.index() < self.arch.all_preds(),
+            Operand::Imm(_) => true,
+        };
+        let Some(operand) = record.registers().find(|operand| !is_there(operand)) else {
+            return Ok(());
+        };
+        let register = MachineRegister { arch: self.arch, operand };
+        Err(CodeError::new(0, String::new(), CodeFault::NoSuchRegister(register)))
     }
 
     fn find_flow(&mut self, bytes: Bytes<'_>) -> Result<(), CodeError> {

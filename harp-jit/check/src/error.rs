@@ -158,6 +158,9 @@ pub enum CodeFault {
         /// The offset where control goes on.
         to: u32,
     },
+    /// The record names a register that the machine lacks.
+    #[error("the record names a register that the machine lacks, {0}")]
+    NoSuchRegister(MachineRegister),
     /// The proof takes more steps than it is given.
     #[error("the proof takes more steps than it is given")]
     TooLong,
@@ -181,7 +184,7 @@ impl CodeError {
 
 impl fmt::Display for CodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.fault == CodeFault::NotRecorded {
+        if matches!(self.fault, CodeFault::NotRecorded | CodeFault::NoSuchRegister(_)) {
             return self.fault.fmt(f);
         }
         write!(f, "at {:#x}, `{}`: {}", self.offset, self.instruction, self.fault)?;

@@ -243,6 +243,7 @@ use structure::Structure;
 /// What cannot be proved, the first in the order of the proof.
 pub fn check(bytes: Bytes<'_>, record: &Record) -> Result<(), CodeError> {
     let code = Code::decode(bytes, &record.notes)?;
+    code.check_registers(record)?;
     let structure = Structure::new(&code)?;
     skeleton::check(&code, &structure, record)?;
     selection::check(&code, &structure)?;

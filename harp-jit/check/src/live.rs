@@ -5,7 +5,7 @@
 //! counts as a read of all of it where it is not known which word it is.
 
 use harp_isa::abi::RegisterRoles;
-use harp_isa::{Op, Pred};
+use harp_isa::{ArchId, Op, Pred};
 use smallvec::{SmallVec, smallvec};
 
 use crate::code::{Code, Flow};
@@ -20,7 +20,10 @@ use crate::structure::{Block, Structure};
 
 /// The properties of places that later instructions need.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Live(Vec<[bool; 3]>);
+pub(crate) struct Live {
+    arch: ArchId,
+    asked: Vec<[bool; 3]>,
+}
 
 /// A property that may be needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,15 +50,15 @@ impl Live {
     }
 
     fn asks(&self, ask: Ask, place: Place) -> bool {
-        self.0[place.index()][ask as usize] || ask == Ask::Compared && place.is_pred()
+        self.asked[place.index()][ask as usize] || ask == Ask::Compared && place.is_pred(self.arch)
     }
 
     fn set(&mut self, ask: Ask, place: Place, asked: bool) {
-        self.0[place.index()][ask as usize] = asked;
+        self.asked[place.index()][ask as usize] = asked;
     }
 
     fn add(&mut self, other: &Live) {
-        for (own, other) in self.0.iter_mut().flatten().zip(other.0.iter().flatten()) {
+        for (own, other) in self.asked.iter_mut().flatten().zip(other.asked.iter().flatten()) {
             *own |= other;
         }
     }
@@ -99,7 +102,7 @@ pub(crate) fn find(
         roles.any(|role| matches!(role, Role::Leave { depends, .. } if !depends.is_empty()));
     let roles = RegisterRoles::new(code.arch);
     let liveness = Liveness { frame: &frame, skeleton, roles, precision, promises };
-    let none = Live(vec![[false; 3]; places.count()]);
+    let none = Live { arch: code.arch, asked: vec![[false; 3]; places.count()] };
     let mut blocks = vec![none.clone(); structure.blocks.len()];
     let behind = |number: usize, blocks: &[Live]| {
         let mut live = none.clone();
@@ -191,7 +194,7 @@ impl Liveness<'_> {
         match to {
             Some(place) if written(place) => live.set(Ask::Read, place, false),
             // It is looked at which predicate is kept, even if nobody reads it.
-            Some(place) if place.is_pred() => reads.push(place),
+            Some(place) if place.is_pred(code.arch) => reads.push(place),
             _ => {}
         }
         if self.frame.reads_any_slot(at) {
@@ -218,7 +221,7 @@ impl Liveness<'_> {
     }
 
     fn lose(&self, live: &mut Live, undefined: &[Holder]) {
-        self.frame.places.of(undefined).for_each(|place| live.0[place.index()] = [false; 3]);
+        self.frame.places.of(undefined).for_each(|place| live.asked[place.index()] = [false; 3]);
     }
 
     /// What is compared and shared before an operation, from what is behind it.
@@ -250,7 +253,8 @@ impl Liveness<'_> {
         // Conditions of the program itself tell lanes apart, what they are computed from need not, mostly.
         let is_own = selected.is_some_and(|selected| !selected.steers);
         let thorough = self.precision == Precision::Thorough;
-        if to.is_some_and(|to| to.is_pred() && is_own && !(thorough && live.is_shared(to))) {
+        let is_truth = |to: Place| to.is_pred(self.frame.code.arch);
+        if to.is_some_and(|to| is_truth(to) && is_own && !(thorough && live.is_shared(to))) {
             numbers.clear();
         }
         let guard = placed.instruction.guard.map(Places::pred);

@@ -36,18 +36,19 @@ pub(crate) struct MergePoint<'p> {
 
 /// The state where `ways` meet: all active lanes came along one of them together, or they are the sides of a split.
 pub(crate) fn merge<'a>(
-    ways: &[&State<'a>],
+    ways: Vec<State<'a>>,
     meeting: MergePoint<'_>,
     parted: Option<Parted<'_, 'a>>,
 ) -> State<'a> {
     let plans: Vec<Plan> =
-        (0..ways[0].values.len()).map(|index| plan(ways, meeting, index)).collect();
-    let mut prepared: Vec<Way<'a>> =
-        ways.iter().map(|way| prepare(way, &plans, meeting.live)).collect();
-    let values = plans.iter().enumerate().map(|(index, plan)| outline(ways, plan, index)).collect();
+        (0..ways[0].values.len()).map(|index| plan(&ways, meeting, index)).collect();
+    let values =
+        plans.iter().enumerate().map(|(index, plan)| outline(&ways, plan, index)).collect();
     let mut state = State::new(ways[0].lanes, values);
     state.free.clone_from(&ways[0].free);
     state.free.retain(|name| ways.iter().all(|way| way.free.contains(name)));
+    let mut prepared: Vec<Way<'a>> =
+        ways.into_iter().map(|way| prepare(way, &plans, meeting.live)).collect();
     state.active = prepared.iter().fold(Set::NONE, |all, way| all | way.state.active);
     prepared.iter_mut().for_each(|way| way.taken = way.state.active.restrict(state.active));
     state.equal = copies(&prepared, &plans);
@@ -115,7 +116,7 @@ fn copies<'a>(ways: &[Way<'a>], plans: &[Plan]) -> BTreeMap<(Place, Place), Set<
 }
 
 /// By which numbers of a place lanes are told apart behind a meeting.
-fn plan(ways: &[&State<'_>], meeting: MergePoint<'_>, index: usize) -> Plan {
+fn plan(ways: &[State<'_>], meeting: MergePoint<'_>, index: usize) -> Plan {
     let place = Place::from_index(index);
     if !meeting.live.is_live(place) {
         return Plan::Dead;
@@ -132,7 +133,7 @@ fn plan(ways: &[&State<'_>], meeting: MergePoint<'_>, index: usize) -> Plan {
 }
 
 /// What all ways agree on without a look at sets.
-fn outline<'a>(ways: &[&State<'a>], plan: &Plan, index: usize) -> Value<'a> {
+fn outline<'a>(ways: &[State<'a>], plan: &Plan, index: usize) -> Value<'a> {
     if *plan == Plan::Dead {
         return Value::undefined();
     }
@@ -158,13 +159,12 @@ fn outline<'a>(ways: &[&State<'a>], plan: &Plan, index: usize) -> Value<'a> {
 }
 
 /// A way with lanes told apart as they are behind the meeting.
-fn prepare<'a>(way: &State<'a>, plans: &[Plan], live: &Live) -> Way<'a> {
-    let mut state = way.clone();
+fn prepare<'a>(mut state: State<'a>, plans: &[Plan], live: &Live) -> Way<'a> {
     let mut gone = SmallVec::<[Condition; 16]>::new();
     let mut known = Set::ALL;
     for (index, plan) in plans.iter().enumerate() {
         let place = Place::from_index(index);
-        let value = way.value(place);
+        let value = state.value(place);
         let is_meant = value.undefined != Set::ALL;
         let told = match plan {
             Plan::Numbers(numbers) if numbers.len() > 1 => Some(numbers),
@@ -173,22 +173,25 @@ fn prepare<'a>(way: &State<'a>, plans: &[Plan], live: &Live) -> Way<'a> {
         if told.is_none() || !is_meant {
             gone.extend(value.distinguished().map(|number| Condition::Holds(place, number)));
         }
-        let new = &mut state.values[index];
-        match plan {
-            Plan::Dead => *new = Value::undefined(),
-            _ if !live.is_shared(place) => new.differs = Set::ALL,
-            Plan::Unknown if value.numbers.is_some() => new.differs = way.differing(place),
-            Plan::Unknown | Plan::Numbers(_) => {}
-        }
         let numbers = told.into_iter().flat_map(|numbers| numbers.iter().copied());
         for number in numbers.filter(|&number| number != Number::ZERO) {
-            let holds = if is_meant { way.holds(place, number) } else { Set::NONE };
+            let holds = if is_meant { state.holds(place, number) } else { Set::NONE };
             // Where lanes were not told apart by it, all have the number, or none has.
             if holds.is_constant() {
-                let condition = way.lanes.condition(Condition::Holds(place, number));
+                let condition = state.lanes.condition(Condition::Holds(place, number));
                 known = known & !(condition ^ holds);
             }
         }
+        let differs = match plan {
+            Plan::Dead => {
+                state.values[index] = Value::undefined();
+                continue;
+            }
+            _ if !live.is_shared(place) => Set::ALL,
+            Plan::Unknown => state.differing(place),
+            Plan::Numbers(_) => continue,
+        };
+        state.values[index].differs = differs;
     }
     state.project(state.lanes.cube(gone));
     state.active = state.active & known;

@@ -15,37 +15,43 @@ pub(crate) struct Place(u32);
 /// The numbers of places: registers, words of the frame, and places for what is known besides.
 #[derive(Clone, Debug)]
 pub(crate) struct Places {
-    word: i64,
+    arch: ArchId,
     /// Words of the frame, those last that stores through pointers may change: the offset of the first from the stack
     /// pointer at the entry, and their places.
     slots: Vec<(i64, Range<u32>)>,
 }
 
-/// The most names that general registers and predicates have.
-const CLASS: u32 = 64;
-
 /// The most results that are remembered at a time, and from block to block.
 const REMEMBERED: u32 = 8;
 const AVAILABLE: u32 = 16;
 
+/// The places of registers, which come first: general ones and predicates take turns.
+fn registers(arch: ArchId) -> u32 {
+    2 * u32::from(arch.all_gprs().max(arch.all_preds()))
+}
+
+fn word(arch: ArchId) -> i64 {
+    arch.word().bytes().into()
+}
+
 impl Places {
-    pub(crate) fn new(entry: &Entry, word: i64) -> Places {
-        let mut next = 2 * CLASS;
+    pub(crate) fn new(entry: &Entry, arch: ArchId) -> Places {
+        let mut next = registers(arch);
         let part = |range: &Range<i64>| {
             let first = next;
-            next += ((range.end - range.start).max(0) / word) as u32;
+            next += ((range.end - range.start).max(0) / word(arch)) as u32;
             (range.start, first..next)
         };
         let slots = entry.private.iter().chain([&entry.scratch]).map(part).collect();
-        Places { word, slots }
+        Places { arch, slots }
     }
 
     pub(crate) fn gpr(reg: Gpr) -> Place {
-        Place(u32::from(reg.index()))
+        Place(2 * u32::from(reg.index()))
     }
 
     pub(crate) fn pred(reg: Pred) -> Place {
-        Place(CLASS + u32::from(reg.index()))
+        Place(2 * u32::from(reg.index()) + 1)
     }
 
     /// The place that an operand names, if it is a register.
@@ -68,7 +74,8 @@ impl Places {
 
     /// The words of the frame that are not private.
     fn last(&self) -> Range<u32> {
-        self.slots.last().map_or(2 * CLASS..2 * CLASS, |(_, places)| places.clone())
+        let none = registers(self.arch)..registers(self.arch);
+        self.slots.last().map_or(none, |(_, places)| places.clone())
     }
 
     /// The place of a guarded instruction's result until the lanes that write it are known.
@@ -98,38 +105,39 @@ impl Places {
     pub(crate) fn slot(&self, offset: i64) -> Option<Place> {
         self.slots.iter().find_map(|(start, places)| {
             let distance = offset.saturating_sub(*start);
-            let index = u32::try_from(distance / self.word).ok()?;
-            let is_there = distance >= 0 && distance % self.word == 0;
+            let index = u32::try_from(distance / word(self.arch)).ok()?;
+            let is_there = distance >= 0 && distance % word(self.arch) == 0;
             (is_there && index < places.end - places.start).then(|| Place(places.start + index))
         })
     }
 
     /// The words of the frame that an access to the bytes from `offset` on may touch.
     pub(crate) fn touched(&self, offset: i64, bytes: i64) -> impl Iterator<Item = Place> {
-        let start = offset.saturating_sub(offset.rem_euclid(self.word));
-        let starts = (start..offset.saturating_add(bytes)).step_by(self.word as usize);
+        let word = word(self.arch);
+        let start = offset.saturating_sub(offset.rem_euclid(word));
+        let starts = (start..offset.saturating_add(bytes)).step_by(word as usize);
         starts.filter_map(|start| self.slot(start))
     }
 
     /// What to call a place in a message; none if no instruction names it.
-    pub(crate) fn name(&self, arch: ArchId, place: Place) -> Option<String> {
-        match place.0 {
-            reg @ 0..CLASS => Some(arch.gpr_name(Gpr::new(reg as u8)).to_string()),
-            reg if place.is_pred() => {
-                Some(arch.pred_name(Pred::new((reg - CLASS) as u8)).to_string())
+    pub(crate) fn name(&self, place: Place) -> Option<String> {
+        match place.operand(self.arch) {
+            Some(Operand::Gpr(reg)) => Some(self.arch.gpr_name(reg).to_string()),
+            Some(Operand::Pred(reg)) => Some(self.arch.pred_name(reg).to_string()),
+            _ if self.is_slot(place) => {
+                Some(format!("word {} of the frame", place.0 - registers(self.arch)))
             }
-            _ if self.is_slot(place) => Some(format!("word {} of the frame", place.0 - 2 * CLASS)),
             _ => None,
         }
     }
 
     pub(crate) fn is_slot(&self, place: Place) -> bool {
-        (2 * CLASS..self.last().end).contains(&place.0)
+        (registers(self.arch)..self.last().end).contains(&place.0)
     }
 
     /// All words of the frame that are followed.
     pub(crate) fn slots(&self) -> impl Iterator<Item = Place> {
-        (2 * CLASS..self.last().end).map(Place)
+        (registers(self.arch)..self.last().end).map(Place)
     }
 
     /// The words that a call, or a store through a pointer, may change.
@@ -139,22 +147,27 @@ impl Places {
 
     /// Whether only the code itself accesses a word of the frame.
     pub(crate) fn is_private(&self, place: Place) -> bool {
-        (2 * CLASS..self.last().start).contains(&place.0)
+        (registers(self.arch)..self.last().start).contains(&place.0)
     }
 }
 
 impl Place {
-    /// Whether the lanes of a warp share it.
-    pub(crate) fn is_shared(self, arch: ArchId) -> bool {
-        match u8::try_from(self.0) {
-            Ok(reg) if self.is_pred() => arch.is_shared(Pred::new(reg - CLASS as u8)),
-            Ok(reg) if self.0 < CLASS => arch.is_shared(Gpr::new(reg)),
-            _ => false,
-        }
+    /// The register that it is, if it is one.
+    fn operand(self, arch: ArchId) -> Option<Operand> {
+        let register = (self.0 < registers(arch)).then_some((self.0 / 2) as u8)?;
+        Some(match self.0 % 2 {
+            0 => Operand::Gpr(Gpr::new(register)),
+            _ => Operand::Pred(Pred::new(register)),
+        })
     }
 
-    pub(crate) fn is_pred(self) -> bool {
-        (CLASS..2 * CLASS).contains(&self.0)
+    /// Whether the lanes of a warp share it.
+    pub(crate) fn is_shared(self, arch: ArchId) -> bool {
+        self.operand(arch).is_some_and(|operand| arch.is_shared(operand))
+    }
+
+    pub(crate) fn is_pred(self, arch: ArchId) -> bool {
+        matches!(self.operand(arch), Some(Operand::Pred(_)))
     }
 
     pub(crate) fn from_index(index: usize) -> Place {

@@ -16,52 +16,83 @@ use crate::term::{Origin, Passage, Terms};
 /// The possible origins of a value, each with the lanes in which it is possible.
 type List<'a> = SmallVec<[(Origin, Set<'a>); 1]>;
 
-/// Where the value that a place holds comes from. Both is true.
+/// Where the value that a place holds comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Origins<'a> {
+pub(crate) enum Origins<'a> {
+    /// From there in all lanes.
+    Only([(Origin, Set<'a>); 1]),
+    Several(Rc<Several<'a>>),
+}
+
+/// Where a value comes from that is not the same in all lanes. Both is true.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Several<'a> {
     /// What it is in lanes that came by one way, and what in those that came by another.
     parts: List<'a>,
     /// The same, where what decides about the way is part of what it is, if that is something else.
-    wholes: Option<Box<List<'a>>>,
+    wholes: Option<List<'a>>,
 }
 
 impl<'a> Origins<'a> {
     fn only(origin: Origin) -> Origins<'a> {
-        Origins { parts: smallvec![(origin, Set::ALL)], wholes: None }
+        Origins::Only([(origin, Set::ALL)])
+    }
+
+    fn several(parts: List<'a>, wholes: Option<List<'a>>) -> Origins<'a> {
+        match (&*parts, wholes.as_deref()) {
+            (&[(origin, _)], None) | ([(Origin::Unknown, _)], Some(&[(origin, _)])) => {
+                Origins::only(origin)
+            }
+            _ => Origins::Several(Rc::new(Several { parts, wholes })),
+        }
     }
 
     /// Whether both lists are the same.
     fn is_one(&self) -> bool {
-        self.wholes.is_none()
+        match self {
+            Origins::Only(_) => true,
+            Origins::Several(several) => several.wholes.is_none(),
+        }
     }
 
     /// What it may be, in two ways.
-    pub(crate) fn lists(&self) -> [&List<'a>; 2] {
-        [&self.parts, self.wholes.as_deref().unwrap_or(&self.parts)]
+    pub(crate) fn lists(&self) -> [&[(Origin, Set<'a>)]; 2] {
+        match self {
+            Origins::Only(only) => [only; 2],
+            Origins::Several(several) => {
+                [&several.parts, several.wholes.as_ref().unwrap_or(&several.parts)]
+            }
+        }
     }
 
+    /// All sets that say something.
     fn sets(&self) -> impl Iterator<Item = Set<'a>> {
-        self.parts
-            .iter()
-            .chain(self.wholes.iter().flat_map(|wholes| wholes.iter()))
-            .map(|&(_, set)| set)
+        let several = match self {
+            Origins::Only(_) => None,
+            Origins::Several(several) => Some(several),
+        };
+        let lists =
+            several.into_iter().flat_map(|several| several.wholes.iter().chain([&several.parts]));
+        lists.flatten().map(|&(_, set)| set)
     }
 
     /// The same, of which it is known what it is in all lanes.
-    fn named(mut self, whole: Origin) -> Origins<'a> {
-        if whole != Origin::Unknown && self.whole() == Origin::Unknown {
-            match *self.parts {
-                [(Origin::Unknown, _)] => self = Origins::only(whole),
-                _ => self.wholes = Some(Box::new(smallvec![(whole, Set::ALL)])),
+    fn named(self, whole: Origin) -> Origins<'a> {
+        if whole == Origin::Unknown || self.whole() != Origin::Unknown {
+            return self;
+        }
+        match self {
+            Origins::Only(_) => Origins::only(whole),
+            Origins::Several(several) => {
+                Origins::several(several.parts.clone(), Some(smallvec![(whole, Set::ALL)]))
             }
         }
-        self
     }
 
     /// What it is in all lanes.
     fn whole(&self) -> Origin {
-        match **self.lists()[1] {
-            [(origin, _)] => origin,
+        match self.lists()[1] {
+            &[(origin, _)] => origin,
             _ => Origin::Unknown,
         }
     }
@@ -82,8 +113,15 @@ impl<'a> Origins<'a> {
             union(each.map(|(origin, set)| (held(origin), set)))
         };
         let parts = list(0);
-        let wholes = (!is_one).then(|| list(1)).filter(|wholes| *wholes != parts).map(Box::new);
-        Origins { parts, wholes }
+        let wholes = (!is_one).then(|| list(1)).filter(|wholes| *wholes != parts);
+        Origins::several(parts, wholes)
+    }
+
+    /// The same with both lists changed.
+    fn map(&mut self, mut change: impl FnMut(&[(Origin, Set<'a>)]) -> List<'a>) {
+        if let Origins::Several(several) = self {
+            *self = Origins::several(change(&several.parts), several.wholes.as_deref().map(change));
+        }
     }
 }
 
@@ -205,34 +243,32 @@ impl<'a> Provenance<'a> {
         self.set(place, Origins::union(all, |origin| origin));
     }
 
-    /// Changes some of the origins.
+    /// Changes some of the origins that are not the same in all lanes.
     fn change(
         &mut self,
         wanted: impl Fn(&Origins<'a>) -> bool,
-        mut change: impl FnMut(&mut List<'a>),
+        change: impl Fn(&[(Origin, Set<'a>)]) -> List<'a>,
     ) {
         if self.origins.iter().any(&wanted) {
-            for origins in Rc::make_mut(&mut self.origins).iter_mut().filter(|all| wanted(all)) {
-                change(&mut origins.parts);
-                origins.wholes.iter_mut().for_each(|wholes| change(wholes));
-            }
+            let all = Rc::make_mut(&mut self.origins).iter_mut();
+            all.filter(|origins| wanted(origins)).for_each(|origins| origins.map(&change));
         }
     }
 
     /// Says in other terms what it says in terms of the conditions in `gone`, of which `known` is known.
     pub(crate) fn project(&mut self, gone: Set<'a>, known: Set<'a>) {
         let tells = |origins: &Origins<'a>| origins.sets().any(|set| set.depends_on(gone));
-        let other = |(_, set): &mut (Origin, Set<'a>)| *set = set.and_exists(known, gone);
-        self.change(tells, |list| list.iter_mut().for_each(other));
+        let other = |&(origin, set): &(Origin, Set<'a>)| (origin, set.and_exists(known, gone));
+        self.change(tells, |list| list.iter().map(other).collect());
     }
 
     /// Leaves out where the value of no active lane comes from.
     pub(crate) fn normalize(&mut self, active: Set<'a>) {
         let vain = |origins: &Origins<'a>| {
-            origins.parts.len() > 1 && origins.sets().any(|set| set.disjoint(active))
+            origins.lists()[0].len() > 1 && origins.sets().any(|set| set.disjoint(active))
         };
         let is_left = |&(_, set): &(Origin, Set<'a>)| !set.disjoint(active);
-        self.change(vain, |list| *list = union(list.iter().copied().filter(is_left)));
+        self.change(vain, |list| union(list.iter().copied().filter(is_left)));
     }
 
     /// What is known where ways meet that lanes come which are in these sets.

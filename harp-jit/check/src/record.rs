@@ -10,7 +10,7 @@
 
 use std::ops::Range;
 
-use harp_isa::{Gpr, Opcode, Pred};
+use harp_isa::{Gpr, Opcode, Operand, Pred};
 use smallvec::SmallVec;
 
 /// A predicate before registers were allocated, by its number.
@@ -36,6 +36,27 @@ pub struct Record {
     pub undefined: Vec<Holders>,
     /// Notes on instructions by offset, ascending.
     pub notes: Vec<(u32, Note)>,
+}
+
+impl Record {
+    /// All registers that it names.
+    pub(crate) fn registers(&self) -> impl Iterator<Item = Operand> {
+        let notes = self.notes.iter().map(|(_, note)| note);
+        let holders = self.undefined.iter().chain(notes.clone().map(|note| &note.undefined));
+        let held = holders.flatten().filter_map(|holder| match *holder {
+            Holder::Gpr(reg) => Some(Operand::Gpr(reg)),
+            Holder::Pred(reg) => Some(Operand::Pred(reg)),
+            Holder::Frame(_) => None,
+        });
+        let lists = [&self.entry.arguments, &self.entry.uniform].into_iter().flatten();
+        let noted = notes.flat_map(|note| note.role.registers());
+        let named = lists.copied().chain(noted).chain(depending(&self.promises));
+        named.map(Operand::Gpr).chain(held)
+    }
+}
+
+fn depending(all: &[(Gpr, Regs)]) -> impl Iterator<Item = Gpr> {
+    all.iter().flat_map(|(reg, regs)| regs.iter().chain([reg]).copied())
 }
 
 /// What a function finds when it is entered, and of its frame what nobody else touches.
@@ -124,6 +145,19 @@ pub enum Role {
         /// As for a call, of the results that are promised.
         depends: Vec<(Gpr, Regs)>,
     },
+}
+
+impl Role {
+    fn registers(&self) -> impl Iterator<Item = Gpr> {
+        let (lists, depends) = match self {
+            Role::Part { .. } | Role::Selected(_) => ([&[][..]; 3], &[][..]),
+            Role::Call { hands, asks, returns, depends, .. } => {
+                ([&hands[..], asks, returns], &depends[..])
+            }
+            Role::Leave { hands, asks, depends } => ([&hands[..], asks, &[]], &depends[..]),
+        };
+        lists.into_iter().flatten().copied().chain(depending(depends))
+    }
 }
 
 /// Registers.

@@ -34,7 +34,7 @@ pub(crate) fn check(
     structure: &Structure,
     record: &Record,
 ) -> Result<(), CodeError> {
-    let places = Places::new(&record.entry, code.arch.word().bytes().into());
+    let places = Places::new(&record.entry, code.arch);
     let skeleton = Skeleton::new(code, record);
     let regions = Regions::new(structure);
     let sides = Sides::find(code, structure);
@@ -99,6 +99,10 @@ struct Solver<'a> {
     starts: Vec<Option<State<'a>>>,
     /// The state at the end of each block that was reached so far.
     ends: Vec<Option<State<'a>>>,
+    /// How often each block was visited.
+    visits: Vec<usize>,
+    /// What was wrong first in each block when it was visited last, and where.
+    errors: Vec<Option<(usize, CodeError)>>,
 }
 
 impl<'a> Solver<'a> {
@@ -118,20 +122,27 @@ impl<'a> Solver<'a> {
             sides,
             starts: vec![None; blocks],
             ends: vec![None; blocks],
+            visits: vec![0; blocks],
+            errors: vec![None; blocks],
         }
     }
 
-    /// Computes the fixpoint, and checks every instruction against its state.
+    /// Computes the fixpoint, and checks every instruction against its state: that was done when its block was visited
+    /// last, as what is known there did not change since.
     fn check(mut self) -> Result<(), CodeError> {
         self.solve()?;
-        let Transfer { code, lanes, .. } = self.transfer;
-        for (number, block) in self.structure.blocks.iter().enumerate() {
-            let Some(mut state) = self.start(number) else { continue };
-            for at in block.first..=block.last {
-                self.step(&mut state, block, at)
-                    .map_err(|error| self.explain(number, at, error))?;
+        for number in 0..self.ends.len() {
+            // Less may have been known there than at the fixpoint.
+            if self.visits[number] > PATIENCE
+                && let Some(mut state) = self.start(number)
+            {
+                self.errors[number] = self.run(&mut state, number);
+            }
+            if let Some((at, error)) = self.errors[number].take() {
+                return Err(self.explain(number, at, error));
             }
         }
+        let Transfer { code, lanes, .. } = self.transfer;
         if lanes.sets.is_full() {
             return Err(code.error(0, CodeFault::TooLong));
         }
@@ -141,8 +152,42 @@ impl<'a> Solver<'a> {
     /// Runs all blocks until nothing changes. What is known only ever becomes less, beginning with
     /// ways that were not reached yet, which say nothing.
     fn solve(&mut self) -> Result<(), CodeError> {
+        let affected = self.affected();
+        let mut todo: BTreeSet<usize> = (0..self.ends.len().min(1)).collect();
+        while let Some(number) = self.next(&mut todo) {
+            self.visits[number] += 1;
+            if self.visits[number] > VISITS || self.transfer.lanes.sets.is_full() {
+                let first = self.structure.blocks[number].first;
+                return Err(self.transfer.code.error(first, CodeFault::TooLong));
+            }
+            self.errors[number] = None;
+            let Some(mut state) = self.start(number) else { continue };
+            if self.visits[number] > PATIENCE {
+                if let Some(before) = self.starts[number].take() {
+                    state = merge::merge(vec![before, state], self.meeting(number), None);
+                }
+                self.starts[number] = Some(state.clone());
+            }
+            self.errors[number] = self.run(&mut state, number);
+            // Without names there is never more known than before: what is wrong stays so.
+            if !self.transfer.precision.names_ways()
+                && let Some((at, error)) = self.errors[number].take()
+            {
+                return Err(self.explain(number, at, error));
+            }
+            state.normalize();
+            if self.ends[number].as_ref() != Some(&state) {
+                self.ends[number] = Some(state);
+                todo.extend(&affected[number]);
+            }
+        }
+        Ok(())
+    }
+
+    /// The blocks that are to be visited when what is known at the end of each one changes.
+    fn affected(&self) -> Vec<BTreeSet<usize>> {
         let blocks = &self.structure.blocks;
-        let mut affected: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); blocks.len()];
+        let mut affected = vec![BTreeSet::new(); blocks.len()];
         for (number, block) in blocks.iter().enumerate() {
             for edge in &block.edges {
                 affected[edge.from].insert(number);
@@ -152,35 +197,19 @@ impl<'a> Solver<'a> {
                 affected[before].insert(number);
             }
         }
-        let mut visits = vec![0; blocks.len()];
-        let mut todo: BTreeSet<usize> = (0..blocks.len().min(1)).collect();
-        while let Some(number) = self.next(&mut todo) {
-            let block = &blocks[number];
-            visits[number] += 1;
-            if visits[number] > VISITS || self.transfer.lanes.sets.is_full() {
-                return Err(self.transfer.code.error(block.first, CodeFault::TooLong));
-            }
-            let Some(mut state) = self.start(number) else { continue };
-            if visits[number] > PATIENCE {
-                if let Some(before) = self.starts[number].take() {
-                    state = merge::merge(&[&before, &state], self.meeting(number), None);
-                }
-                self.starts[number] = Some(state.clone());
-            }
-            for at in block.first..=block.last {
-                let found = self.step(&mut state, block, at);
-                // Without names there is never more known than before: what is wrong stays so.
-                if !self.transfer.precision.names_ways() {
-                    found.map_err(|error| self.explain(number, at, error))?;
-                }
-            }
-            state.normalize();
-            if self.ends[number].as_ref() != Some(&state) {
-                self.ends[number] = Some(state);
-                todo.extend(&affected[number]);
+        affected
+    }
+
+    /// Executes the instructions of a block. The first that is wrong, and what is.
+    fn run(&self, state: &mut State<'a>, number: usize) -> Option<(usize, CodeError)> {
+        let block = &self.structure.blocks[number];
+        let mut first = None;
+        for at in block.first..=block.last {
+            if let Err(error) = self.step(state, block, at) {
+                first.get_or_insert((at, error));
             }
         }
-        Ok(())
+        first
     }
 
     /// The blocks of this branch, and of those whose splits are open in a block.
@@ -329,13 +358,15 @@ impl<'a> Solver<'a> {
                 && self.regions.are_known(number);
             let terms = self.transfer.terms;
             let gate = is_known.then_some(Gate { block: number, decided: &decided, terms });
-            return meet(&ways, MergePoint { gate, ..meeting });
+            return meet(ways, MergePoint { gate, ..meeting });
         };
         // Behind the join the split is not open any more, but the ways that lead there begin at it.
         let open: Vec<Open> = block.open.iter().copied().chain([branch]).collect();
         let within = MergePoint { open: &open, ..meeting };
-        let side =
-            |side: bool| meet(ways.iter().filter(|way| way.comes_from(branch, side)), within);
+        let side = |side: bool| {
+            let those = ways.iter().filter(|way| way.comes_from(branch, side));
+            meet(those.cloned().collect(), within)
+        };
         match (side(false), side(true)) {
             (Some(passed), Some(taken)) => {
                 let names = self.transfer.precision.names_ways();
@@ -343,9 +374,9 @@ impl<'a> Solver<'a> {
                 let around: Vec<_> = around.filter_map(|&branch| self.split(branch)).collect();
                 let terms = self.transfer.terms;
                 let parted = Parted { split: self.split(branch)?, around: &around, terms };
-                Some(merge::merge(&[&passed, &taken], meeting, Some(parted)))
+                Some(merge::merge(vec![passed, taken], meeting, Some(parted)))
             }
-            (one, other) => meet(&one.or(other), meeting),
+            (one, other) => meet(one.or(other).into_iter().collect(), meeting),
         }
     }
 
@@ -399,20 +430,16 @@ impl<'a> Solver<'a> {
 fn says(arch: ArchId, places: &Places, lane: &[(Condition, bool)]) -> String {
     let each = lane.iter().filter_map(|&(condition, value)| {
         let Condition::Holds(place, Number::Is(number)) = condition else { return None };
-        let name = places.name(arch, place)?;
+        let name = places.name(place)?;
         Some(match value {
             true => format!("{name} = {number}"),
-            false if place.is_pred() => format!("{name} = 0"),
+            false if place.is_pred(arch) => format!("{name} = 0"),
             false => format!("{name} other than {number}"),
         })
     });
     each.take(MOST_SAID).collect::<Vec<_>>().join(", ")
 }
 
-fn meet<'s, 'a: 's>(
-    ways: impl IntoIterator<Item = &'s State<'a>>,
-    meeting: MergePoint<'_>,
-) -> Option<State<'a>> {
-    let ways: Vec<&State<'a>> = ways.into_iter().collect();
-    (!ways.is_empty()).then(|| merge::merge(&ways, meeting, None))
+fn meet<'a>(ways: Vec<State<'a>>, meeting: MergePoint<'_>) -> Option<State<'a>> {
+    (!ways.is_empty()).then(|| merge::merge(ways, meeting, None))
 }

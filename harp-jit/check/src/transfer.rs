@@ -397,7 +397,7 @@ impl<'a> Transfer<'a> {
                 _ => Form::Unknown,
             };
             let value = Value { form, ..Value::unknown() };
-            let is_pred = target.is_pred();
+            let is_pred = target.is_pred(self.code.arch);
             state.assign(target, if is_pred { New::truth_of(value) } else { New::of(value) });
         }
     }
@@ -417,7 +417,7 @@ impl<'a> Transfer<'a> {
             self.load(state, step, &mut new.value);
         }
         let says_nothing = matches!(new.numbers, Valuation::Unknown) && new.value.numbers.is_none();
-        if target.is_pred() && says_nothing {
+        if target.is_pred(self.code.arch) && says_nothing {
             new = New::truth_of(new.value);
         }
         Computed::New(New { value: self.adjusted(new.value), ..new })

@@ -97,3 +97,14 @@ fn other_instructions_than_selected_are_named() {
         "at 0x0, `ldi %r2 #0x1;`: `sub` was selected here"
     );
 }
+
+#[test]
+fn registers_that_the_machine_lacks_are_named() {
+    let lacks = "the record names a register that the machine lacks, ";
+    let mut function = Function::new(&[RETURN]);
+    function.arguments.push(r(10));
+    let error = function.check().expect_err("there are ten registers");
+    assert_eq!(error.to_string(), format!("{lacks}%r10"));
+    let leaves = Role::Leave { hands: smallvec![r(63)], asks: smallvec![], depends: Vec::new() };
+    assert_eq!(message(&[RETURN], &leaves), format!("{lacks}%r63"));
+}
