@@ -76,18 +76,23 @@ impl<'a> Code<'a> {
         Ok(code)
     }
 
-    /// Whether the machine has all registers that the record names.
-    pub(crate) fn check_registers(&self, record: &Record) -> Result<(), CodeError> {
+    /// Whether there is all that the record names.
+    pub(crate) fn check_names(&self, record: &Record) -> Result<(), CodeError> {
+        let wrong = |fault| Err(CodeError::new(0, String::new(), fault));
+        let described = record.described();
+        if let Some(block) = record.blocks().find(|&block| block as usize >= described) {
+            return wrong(CodeFault::NoSuchBlock { block, described });
+        }
         let is_there = |operand: &Operand| match *operand {
             Operand::Gpr(reg) => reg.index() < self.arch.all_gprs(),
             Operand::Pred(reg) => reg.index() < self.arch.all_preds(),
             Operand::Imm(_) => true,
         };
-        let Some(operand) = record.registers().find(|operand| !is_there(operand)) else {
-            return Ok(());
-        };
-        let register = MachineRegister { arch: self.arch, operand };
-        Err(CodeError::new(0, String::new(), CodeFault::NoSuchRegister(register)))
+        if let Some(operand) = record.registers().find(|operand| !is_there(operand)) {
+            let register = MachineRegister { arch: self.arch, operand };
+            return wrong(CodeFault::NoSuchRegister(register));
+        }
+        Ok(())
     }
 
     fn find_flow(&mut self, bytes: Bytes<'_>) -> Result<(), CodeError> {

@@ -19,7 +19,7 @@ use thiserror::Error;
 pub struct CodeError {
     /// The offset of the instruction from the function's first byte.
     pub offset: u32,
-    /// The instruction as the disassembler prints it.
+    /// The instruction as the disassembler prints it; empty if it is the record that is wrong.
     pub instruction: String,
     /// The defect.
     pub fault: CodeFault,
@@ -158,6 +158,14 @@ pub enum CodeFault {
         /// The offset where control goes on.
         to: u32,
     },
+    /// The record names a block that it does not describe.
+    #[error("the record names block {block} of {described}")]
+    NoSuchBlock {
+        /// The number of the block.
+        block: u32,
+        /// The blocks that it describes.
+        described: usize,
+    },
     /// The record names a register that the machine lacks.
     #[error("the record names a register that the machine lacks, {0}")]
     NoSuchRegister(MachineRegister),
@@ -184,7 +192,7 @@ impl CodeError {
 
 impl fmt::Display for CodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if matches!(self.fault, CodeFault::NotRecorded | CodeFault::NoSuchRegister(_)) {
+        if self.instruction.is_empty() {
             return self.fault.fmt(f);
         }
         write!(f, "at {:#x}, `{}`: {}", self.offset, self.instruction, self.fault)?;

@@ -106,7 +106,7 @@
 //! | a call | caller-saved registers are not meant; results are uniform as far as is recorded and proved |
 //!
 //! Before each transfer the points 2 to 4 are checked against the state, and what cannot be proved is an
-//! error.
+//! error. What was found in a block's last visit counts, where its state was that of the fixpoint.
 //!
 //! # Why it ends
 //!
@@ -243,7 +243,7 @@ use structure::Structure;
 /// What cannot be proved, the first in the order of the proof.
 pub fn check(bytes: Bytes<'_>, record: &Record) -> Result<(), CodeError> {
     let code = Code::decode(bytes, &record.notes)?;
-    code.check_registers(record)?;
+    code.check_names(record)?;
     let structure = Structure::new(&code)?;
     skeleton::check(&code, &structure, record)?;
     selection::check(&code, &structure)?;

@@ -38,6 +38,9 @@ impl State<'_> {
 
     /// Assigns the arguments to the parameters, all at once.
     pub(crate) fn pass(&mut self, passes: &Passes) {
+        if passes.is_empty() {
+            return;
+        }
         let is_param = |name: &Name| passes.iter().any(|(param, _)| param == name);
         let given = |is_here: &dyn Fn(&Name) -> bool| -> SmallVec<[Name; 1]> {
             passes.iter().filter(|(_, arg)| is_here(arg)).map(|&(param, _)| param).collect()

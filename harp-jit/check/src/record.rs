@@ -39,6 +39,18 @@ pub struct Record {
 }
 
 impl Record {
+    /// All blocks that it names.
+    pub(crate) fn blocks(&self) -> impl Iterator<Item = u32> {
+        let listed = 0..self.successors.len() as u32;
+        let entered = self.successors.iter().flatten().copied();
+        listed.chain(entered).chain(self.notes.iter().map(|(_, note)| note.block))
+    }
+
+    /// The blocks of which all is said.
+    pub(crate) fn described(&self) -> usize {
+        self.successors.len().min(self.passes.len()).min(self.undefined.len())
+    }
+
     /// All registers that it names.
     pub(crate) fn registers(&self) -> impl Iterator<Item = Operand> {
         let notes = self.notes.iter().map(|(_, note)| note);

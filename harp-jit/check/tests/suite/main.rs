@@ -104,7 +104,7 @@ impl Function {
             let successors: SmallVec<[u32; 2]> = match (instruction.op, instruction.guard) {
                 (Op::Jmpi { rel }, None) => smallvec![target(rel)],
                 (Op::Jmpi { rel }, Some(_)) => smallvec![target(rel), block + 1],
-                (Op::Jmpr { .. }, _) => smallvec![],
+                (Op::Jmpr { .. } | Op::Trap {}, _) => smallvec![],
                 _ => smallvec![block + 1],
             };
             record.successors.push(successors);

@@ -1,6 +1,6 @@
 //! What the checker says of code in which something is wrong: which instruction, what, which lanes, which path.
 
-use harp_check::{Claims, Role, Selected};
+use harp_check::{Bytes, Claims, Record, Role, Selected, check};
 use harp_isa::{Instruction, Op, Opcode};
 use smallvec::smallvec;
 
@@ -99,7 +99,7 @@ fn other_instructions_than_selected_are_named() {
 }
 
 #[test]
-fn registers_that_the_machine_lacks_are_named() {
+fn what_is_not_there_is_named() {
     let lacks = "the record names a register that the machine lacks, ";
     let mut function = Function::new(&[RETURN]);
     function.arguments.push(r(10));
@@ -107,4 +107,16 @@ fn registers_that_the_machine_lacks_are_named() {
     assert_eq!(error.to_string(), format!("{lacks}%r10"));
     let leaves = Role::Leave { hands: smallvec![r(63)], asks: smallvec![], depends: Vec::new() };
     assert_eq!(message(&[RETURN], &leaves), format!("{lacks}%r63"));
+    let lists = Record { successors: vec![smallvec![1]], ..Record::default() };
+    let lists = |described| Record {
+        passes: vec![smallvec![]; described],
+        undefined: vec![smallvec![]; described],
+        ..lists.clone()
+    };
+    let arch = "4w8/2/4/1".parse().expect("a machine");
+    let bytes = Bytes { arch, bytes: &[], literals: &[], linked: &[] };
+    for (described, block) in [(0, 0), (1, 1)] {
+        let error = check(bytes, &lists(described)).expect_err("there is no such block");
+        assert_eq!(error.to_string(), format!("the record names block {block} of {described}"));
+    }
 }
