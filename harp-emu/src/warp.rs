@@ -42,6 +42,9 @@ pub(crate) struct Entry {
     pub(crate) behind: u64,
 }
 
+/// Entries that each warp has room for from its start on: host code finds some, which cannot make more.
+const FIRST_ENTRIES: usize = 16;
+
 /// The state that `reti` restores; of the registers, those of lane 0.
 pub(crate) struct Shadow<W> {
     pub(crate) regs: [W; FILE],
@@ -79,11 +82,15 @@ pub(crate) struct Warp<W, const C: usize> {
 }
 
 impl<W: Word, const C: usize> Warp<W, C> {
-    /// Host memory that a warp takes, without its divergence stack, in bytes.
-    pub(crate) const STATE_BYTES: u64 = (size_of::<Self>() + size_of::<Shadow<W>>()) as u64;
+    /// Host memory that a warp takes, with the first entries of its divergence stack, in bytes.
+    pub(crate) const STATE_BYTES: u64 =
+        (size_of::<Self>() + size_of::<Shadow<W>>() + FIRST_ENTRIES * size_of::<Entry>()) as u64;
 
-    /// A warp with only lane 0 active; `%r0` of that lane is `r0`, everything else 0.
-    pub(crate) fn new(r0: W, pc: u64, supervisor: bool) -> Self {
+    /// A warp with only lane 0 active; `%r0` of that lane is `r0`, everything else 0. `None` if the host has no memory
+    /// left.
+    pub(crate) fn new(r0: W, pc: u64, supervisor: bool) -> Option<Self> {
+        let mut stack = Vec::new();
+        stack.try_reserve_exact(FIRST_ENTRIES).ok()?;
         let mut warp = Warp {
             regs: [[[W::ZERO; GROUP]; C]; FILE],
             preds: [0; 2 * FILE],
@@ -94,12 +101,12 @@ impl<W: Word, const C: usize> Warp<W, C> {
             interrupts: true,
             shadow: None,
             status: Status::Ready,
-            stack: Vec::new(),
+            stack,
             stats: WarpStats::default(),
         };
         warp.regs[0][0][0] = r0;
         warp.preds[usize::from(ALWAYS)] = u64::MAX;
-        warp
+        Some(warp)
     }
 
     /// Resets the warp of a machine with that many registers to what [`new`](Self::new) returns, reusing its memory.
@@ -113,7 +120,8 @@ impl<W: Word, const C: usize> Warp<W, C> {
         self.interrupts = true;
         self.shadow = None;
         self.status = Status::Ready;
-        self.stack = Vec::new();
+        self.stack.clear();
+        self.stack.shrink_to(FIRST_ENTRIES);
         self.stats = WarpStats::default();
     }
 

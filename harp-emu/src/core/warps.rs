@@ -46,7 +46,7 @@ impl<W: Word, const C: usize> Warps<W, C> {
             Some(warp) => warp.restart(registers, r0, pc, supervisor),
             None => {
                 self.reserve(limit)?;
-                self.all.push(Warp::new(r0, pc, supervisor));
+                self.all.push(Warp::new(r0, pc, supervisor)?);
             }
         }
         self.started = next + 1;

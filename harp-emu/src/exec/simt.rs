@@ -174,7 +174,7 @@ impl<W: Word, const C: usize, P: Way> Exec<'_, W, C, P> {
     /// did.
     fn grow_stack(&mut self, depth: usize) -> bool {
         let stack = &mut self.warp.stack;
-        let room = stack.capacity().saturating_mul(2).max(16).min(self.env.divergence_depth);
+        let room = stack.capacity().saturating_mul(2).min(self.env.divergence_depth);
         let more = room.max(depth) - stack.capacity();
         let bytes = (more as u64).saturating_mul(size_of::<Entry>() as u64);
         let extra = room.max(depth) - stack.len();
