@@ -12,6 +12,9 @@ use std::ops::{BitAnd, BitOr, BitXor, Not};
 use hashbrown::hash_table::Entry;
 use hashbrown::{HashMap, HashTable};
 
+#[cfg(test)]
+mod tests;
+
 /// A boolean function: the set of assignments for which it is true. Constants are of any manager.
 #[derive(Clone, Copy)]
 pub(crate) struct Set<'a> {
@@ -30,6 +33,10 @@ const EVERY: Edge = 2;
 
 /// The bit that makes a function its opposite.
 const OPPOSITE: Edge = 1;
+
+fn is_constant(edge: Edge) -> bool {
+    edge | OPPOSITE == NONE
+}
 
 /// Where a variable decides. On the high side there is no opposite, so that each function has one way to be said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,7 +163,7 @@ impl<'a> Set<'a> {
 
     /// Whether it says nothing of any variable.
     pub(crate) fn is_constant(self) -> bool {
-        self.edge | OPPOSITE == NONE
+        is_constant(self.edge)
     }
 
     /// What is computed of it; of constants, nothing is left to compute.
@@ -219,7 +226,7 @@ impl<'a> Set<'a> {
         let mut model = Vec::new();
         let Some(manager) = self.manager else { return model };
         let mut at = self.edge;
-        while at | OPPOSITE != NONE {
+        while !is_constant(at) {
             let Node { variable, low, high } = manager.0.borrow().at(at);
             let value = low == NONE;
             model.push((variable, value));
@@ -428,19 +435,17 @@ impl Tables {
 
     fn rename(&mut self, edge: Edge, renaming: Renaming) -> Edge {
         let opposite = edge & OPPOSITE;
-        let edge = edge ^ opposite;
-        let Node { variable, low, high } = self.at(edge);
+        let plain = edge ^ opposite;
+        let Node { variable, low, high } = self.at(plain);
         let other = match renaming {
-            _ if variable == LEAF => return edge ^ opposite,
+            _ if variable == LEAF => return edge,
             Renaming::Swap => variable ^ 1,
-            Renaming::Given(index) if self.renamings[index as usize].is_empty() => {
-                return edge ^ opposite;
-            }
+            Renaming::Given(index) if self.renamings[index as usize].is_empty() => return edge,
             Renaming::Given(index) => {
                 self.renamings[index as usize].get(&variable).copied().unwrap_or(variable)
             }
         };
-        let result = self.cached(Operation::Rename(edge, renaming), |sets| {
+        let result = self.cached(Operation::Rename(plain, renaming), |sets| {
             let [low, high] = [low, high].map(|side| sets.rename(side, renaming));
             if sets.first(&[low, high]) > other {
                 return sets.node(other, low, high);
@@ -452,7 +457,7 @@ impl Tables {
     }
 
     fn restrict(&mut self, edge: Edge, care: Edge) -> Edge {
-        if care | OPPOSITE == NONE || edge | OPPOSITE == NONE {
+        if is_constant(care) || is_constant(edge) {
             return edge;
         }
         match edge ^ care {
@@ -526,117 +531,5 @@ impl Eq for Set<'_> {}
 impl fmt::Debug for Set<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "set {}", self.edge)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    const LIMITS: Limits = Limits { nodes: 100_000, made: 100_000 };
-
-    /// Variables of the functions that are tried.
-    const VARIABLES: u32 = 6;
-
-    /// The function with this truth table: bit by bit, with the first variable as the highest bit.
-    fn of_table(sets: &Manager, table: u64, variable: u32) -> Set<'_> {
-        if variable == VARIABLES {
-            return if table & 1 == 1 { Set::ALL } else { Set::NONE };
-        }
-        let half = 1 << (VARIABLES - variable - 1);
-        let low = of_table(sets, table, variable + 1);
-        let high = of_table(sets, table >> half, variable + 1);
-        sets.variable(variable).ite(high, low)
-    }
-
-    /// The number of a table's bit with the bit of a variable taken out, and that bit.
-    fn bit(index: u64, variable: u32) -> u64 {
-        index >> (VARIABLES - variable - 1) & 1
-    }
-
-    /// The table whose bits are those of `table` at other numbers.
-    fn exchanged(table: u64, index: impl Fn(u64) -> u64) -> u64 {
-        (0..1 << VARIABLES).fold(0, |all, at| all | (table >> index(at) & 1) << at)
-    }
-
-    #[test]
-    fn limits_hold_for_good() {
-        let sets = Manager::new(Limits { nodes: 4, made: 100 });
-        (0..4).fold(Set::ALL, |all, variable| all & sets.variable(variable));
-        assert!(sets.is_full());
-        sets.0.borrow_mut().collect_garbage(Vec::new());
-        assert!(sets.is_full());
-        let sets = Manager::new(Limits { nodes: 100, made: 10 });
-        for variable in 0..10 {
-            sets.variable(variable);
-            sets.0.borrow_mut().collect_garbage(Vec::new());
-        }
-        assert!(!sets.is_full());
-        sets.variable(0);
-        assert!(sets.is_full());
-    }
-
-    proptest! {
-        #[test]
-        fn operations_are_those_of_truth_tables(
-            [a, b, c]: [u64; 3],
-            hidden in 0..1u32 << VARIABLES,
-            [one, two, three] in Just([0, 1, 2]).prop_shuffle(),
-        ) {
-            let sets = Manager::new(LIMITS);
-            let [x, y, z] = [a, b, c].map(|table| of_table(&sets, table, 0));
-            let hidden = (0..VARIABLES).rev().filter(|variable| hidden >> variable & 1 == 1);
-            let cube = hidden.clone().fold(Set::ALL, |all, variable| sets.variable(variable) & all);
-            let without = |table| hidden.clone().fold(table, |table, variable| {
-                let bit = 1 << (VARIABLES - variable - 1);
-                exchanged(table, |at| at | bit) | exchanged(table, |at| at & !bit)
-            });
-            // Round about among the first three; the last one becomes one that is not there, and back.
-            let last = VARIABLES - 1;
-            let others = [(one, two), (two, three), (three, one), (last, last + 2)];
-            let there = sets.renaming(others.into_iter().collect());
-            let back = sets.renaming([(last + 2, last)].into_iter().collect());
-            let moved = |at| others[..3].iter().fold(at & 0o7, |all, &(from, to)| {
-                all | bit(at, to) << (VARIABLES - from - 1)
-            });
-            for (set, table) in [
-                (x.ite(y, z), a & b | !a & c),
-                (x & y, a & b),
-                (x | y, a | b),
-                (x ^ y, a ^ b),
-                (!x, !a),
-                (x.restrict(y) & y, a & b),
-                (x.exists(cube), without(a)),
-                (x.and_exists(y, cube), without(a & b)),
-                (x.rename(Renaming::Swap), exchanged(a, |at| (at & 0o25) << 1 | at >> 1 & 0o25)),
-                (x.rename(there).rename(back), exchanged(a, moved)),
-            ] {
-                prop_assert_eq!(set, of_table(&sets, table, 0), "equal functions are equal numbers");
-            }
-            prop_assert_eq!(x.disjoint(y), a & b == 0);
-            prop_assert!(x.disjoint(y & !x));
-            prop_assert_eq!(x.depends_on(cube), without(a) != a);
-        }
-
-        #[test]
-        fn what_is_kept_stays_what_it_is([a, b, c]: [u64; 3]) {
-            let sets = Manager::new(LIMITS);
-            let [x, y] = [a, b].map(|table| of_table(&sets, table, 0));
-            _ = x & y;
-            sets.0.borrow_mut().collect_garbage(vec![x.edge, y.edge]);
-            of_table(&sets, c, 0);
-            prop_assert_eq!([a, b].map(|table| of_table(&sets, table, 0)), [x, y]);
-            prop_assert_eq!(x & y, of_table(&sets, a & b, 0));
-            for at in 0..1 << VARIABLES {
-                let each = (0..VARIABLES).map(|variable| match bit(at, variable) {
-                    1 => sets.variable(variable),
-                    _ => !sets.variable(variable),
-                });
-                let is_there = !each.fold(x, |all, one| all & one).disjoint(Set::ALL);
-                prop_assert_eq!(is_there, a >> at & 1 == 1);
-            }
-        }
     }
 }
