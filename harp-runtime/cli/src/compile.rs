@@ -9,7 +9,6 @@ use harp_jit::{
     CompileError, CompileOptions, CompileStages, CompiledModule, Compiler, Execution, Module,
     ModuleError,
 };
-use harp_spirv::SpirvModule;
 
 use super::Target;
 use super::error::CliError;
@@ -30,7 +29,8 @@ are compiled for all lanes of a warp, and `harp run` runs them.
 
 A file of CLIF text may hold several functions, which can call each other by name, and data that they refer to, in
 comments `; data: %name type value...`. Functions are compiled for one lane of a warp, where divergence
-does not arise, or, with `--execution simt`, for all of them.
+does not arise, or, with `--execution simt`, for all of them. With `--kernel` the one that it names is compiled as `harp run`
+does it: as a kernel, whose parameters are the launch's arguments.
 
 With `--emit image --call '%f(3, 4)'` the result is an image that boots at address 0, calls the function
 on one lane, prints each result as a line of hex digits on the console, and halts. All digits of a word
@@ -100,15 +100,14 @@ impl Compile {
         let output = self.output();
         output.spares([self.program.input()])?;
         let bytes = match self.program.load(self.target.arch)? {
-            Source::Clif(file) => self.functions(&file)?,
-            Source::Spirv(module) => self.kernels(&module)?,
+            Source::Clif(file) if !self.program.names_kernel() => self.functions(&file)?,
+            source => self.kernels(&source)?,
         };
         output.write(&bytes)
     }
 
     /// The functions of CLIF text.
     fn functions(&self, file: &TextFile) -> Result<Vec<u8>, CliError> {
-        self.program.takes_all_functions()?;
         Ok(match self.emit {
             Emit::Clif => self.stages(file, |stages| stages.clif)?.into_bytes(),
             Emit::Vcode => self.stages(file, |stages| stages.vcode)?.into_bytes(),
@@ -119,22 +118,19 @@ impl Compile {
         })
     }
 
-    /// The kernels of a SPIR-V module: text of all of them, or code of one.
-    fn kernels(&self, module: &SpirvModule) -> Result<Vec<u8>, CliError> {
+    /// Kernels: text of those that were asked for, or code of one.
+    fn kernels(&self, source: &Source) -> Result<Vec<u8>, CliError> {
         let arch = self.target.arch;
         let options = self.options(Lanes::Simt)?;
         let stages = |stage: fn(CompileStages) -> String| {
             let compiler = Compiler::new(arch, options.clone());
-            let texts = self.program.spirv_kernels(module, arch)?.into_iter().map(|kernel| {
-                let stages = compiler.kernel_stages(kernel.source());
+            let texts = self.program.kernels(source, arch)?.into_iter().map(|kernel| {
+                let stages = kernel.look(|source| compiler.kernel_stages(source))?;
                 stages.map(|stages| ending_in_newline(&stage(stages))).map_err(not_compiled)
             });
             Ok::<_, CliError>(texts.collect::<Result<Vec<_>, _>>()?.join("\n").into_bytes())
         };
-        let kernel = || {
-            let kernel = self.program.one_spirv_kernel(module, arch)?;
-            kernel.compile(&options).map_err(|source| CliError::Compile { source })
-        };
+        let kernel = || self.program.one_kernel(source, arch)?.compile(None, &options);
         Ok(match self.emit {
             Emit::Clif => stages(|stages| stages.clif)?,
             Emit::Vcode => stages(|stages| stages.vcode)?,

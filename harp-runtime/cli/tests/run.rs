@@ -372,6 +372,17 @@ fn shaders_are_read() {
         "{message}"
     );
 
+    // Blocks may have a name and variables none.
+    let shader = "#version 450
+        layout(local_size_x = 1) in;
+        layout(set = 0, binding = 0) uniform Sizes { int n; };
+        layout(set = 0, binding = 1) buffer Numbers { int numbers[]; };
+        void main() { numbers[gl_GlobalInvocationID.x] += n; }";
+    fs::write(path.join("blocks.comp"), shader).unwrap();
+    let line = format!("run blocks.comp -a {MACHINE} --grid 3");
+    let given = "--arg Numbers=i32:1,2,3 --arg Sizes=i32:10,0 --print Numbers";
+    assert_eq!(succeeds(path, &format!("{line} {given}")), "Numbers: 11 12 13\n");
+
     fs::write(path.join("wrong.wgsl"), "fn f() -> u32 { return 1.5; }").unwrap();
     let (code, _, message) = fails(path, "run wrong.wgsl -a harp32 --list");
     assert_eq!(code, 1);
@@ -398,11 +409,16 @@ fn modules_are_compiled_and_explained() {
     assert!(message.contains("has several kernels"), "{message}");
     let (_, _, message) =
         fails(path, &format!("compile {file} -a harp32 --emit image --call %bfs() -o bfs.bin"));
-    assert!(message.contains("`--call` calls a function of CLIF text"), "{message}");
+    assert!(
+        message.contains("`--call` calls a function, and `harp run` runs kernels"),
+        "{message}"
+    );
     let text = succeeds(path, &format!("explain {file} -a harp32 --kernel bitonic"));
     assert!(text.starts_with("`bitonic`: 2 branches"), "{text}");
     fs::write(path.join("f.clif"), "function %f() {\nblock0:\n    return\n}\n").unwrap();
-    for options in ["--kernel f", "--spec 0=1", "--cl-option -DX"] {
+    let (_, _, message) = fails(path, "explain f.clif -a harp32 --kernel g");
+    assert!(message.contains("has no kernel `g`, but `f`"), "{message}");
+    for options in ["--spec 0=1", "--cl-option -DX"] {
         let (code, _, message) = fails(path, &format!("explain f.clif -a harp32 {options}"));
         assert_eq!(code, 1);
         assert!(message.contains(options.split(' ').next().unwrap()), "{message}");
@@ -459,6 +475,15 @@ block0(v0: i128):
     assert_eq!(code, 1);
     assert!(message.contains("`true` is not a number of type f32"), "{message}");
     let (_, _, message) = fails(path, "run k.clif -a harp32 --kernel bytes --grid 1");
+    assert!(message.contains("kernel `bytes`: parameter 0 is of type i128"), "{message}");
+    // As kernels they take an argument block; as functions, words in registers.
+    let text = succeeds(path, "compile k.clif -a harp32 --kernel shared --emit clif");
+    assert!(text.starts_with("function %shared(i32) fast"), "{text}");
+    let asm = succeeds(path, "compile k.clif -a harp32 --kernel shared --emit asm");
+    assert!(asm.contains(".chunk \"lookup\""), "{asm}");
+    let explained = succeeds(path, "explain k.clif -a harp32 --kernel shared");
+    assert!(explained.starts_with("`shared`: "), "{explained}");
+    let (_, _, message) = fails(path, "compile k.clif -a harp32 --kernel bytes --emit asm");
     assert!(message.contains("kernel `bytes`: parameter 0 is of type i128"), "{message}");
     let (_, _, message) = fails(path, "run k.clif -a harp32 --kernel lookup --grid 1");
     assert!(message.contains("has no kernel `lookup`, but `shared`, `bytes`"), "{message}");

@@ -432,6 +432,17 @@ impl SpirvModule {
         self.reachable(function).iter().any(|function| self.functions[function].asks_for_lengths)
     }
 
+    /// The name of a block: of the type, or of what it wraps, as blocks without a dynamic array are by some compilers.
+    fn block_name(&self, ty: Id) -> Option<&str> {
+        self.decorations.name(ty).or_else(|| match self.types.kind(ty) {
+            Ok(Kind::Struct { members }) => match &**members {
+                [member] => self.block_name(member.ty),
+                _ => None,
+            },
+            _ => None,
+        })
+    }
+
     /// The parameter for a variable.
     fn resource(&self, id: Id, is_sized: bool) -> Result<EntryParam> {
         let Global { ty, class, .. } = self.globals[&id];
@@ -443,7 +454,7 @@ impl SpirvModule {
             (_, Kind::Struct { .. }) => EntryParamKind::Buffer(self.element(ty)),
             _ => return refused(self.types.describe(ty)),
         };
-        let name = self.decorations.name(id).or_else(|| self.decorations.name(ty));
+        let name = self.decorations.name(id).or_else(|| self.block_name(ty));
         let number = |decoration| self.decorations.number(id, decoration);
         let binding = number(Decoration::DescriptorSet).zip(number(Decoration::Binding));
         let constant = self.is_constant_variable(id);

@@ -5,14 +5,13 @@ use harp_jit::text::TextFunction;
 use harp_jit::{
     BranchReport, Compiler, DivergenceReport, Execution, ModuleError, RegionReport, ValueReport,
 };
-use harp_spirv::SpirvKernel;
 use serde_json::{Value, json};
 
 use super::Target;
 use super::error::CliError;
 use super::files::Output;
 use super::options::CodeOptions;
-use super::source::{ProgramFile, Source};
+use super::source::{KernelOf, ProgramFile, Source};
 
 mod dot;
 
@@ -21,7 +20,8 @@ mod dot;
 /// For every branch: whether lanes may disagree and why, how it is executed, and how often warps are
 /// expected to take each side or both. For every region in which divergence is managed: the technique, and
 /// what each alternative is expected to cost, in warp instructions per entry of the region. Functions are
-/// compiled for all lanes of a warp; their parameters may differ from lane to lane.
+/// compiled for all lanes of a warp; their parameters may differ from lane to lane. With `--kernel` a function of CLIF text is
+/// a kernel: its parameters are the launch's arguments, the same in all lanes.
 ///
 /// On machines whose lanes share registers (`+s8/4`) also for every value of the selected code: the shared register that it is
 /// in, or that lanes have it in their `own`, and why.
@@ -81,18 +81,18 @@ impl Explain {
         let compiler = Compiler::new(arch, self.code.compile_options(Execution::Simt)?);
         let failed = |source| CliError::Compile { source: ModuleError::Compile(source) };
         match source {
-            Source::Clif(file) => {
-                self.program.takes_all_functions()?;
+            Source::Clif(file) if !self.program.names_kernel() => {
                 let functions = file.functions().iter();
                 let report = |function: &TextFunction| {
                     compiler.explain_function(&function.func, file.sources()).map_err(failed)
                 };
                 functions.map(report).collect()
             }
-            Source::Spirv(module) => {
-                let kernels = self.program.spirv_kernels(&module, arch)?;
-                let report =
-                    |kernel: &SpirvKernel| compiler.explain_kernel(kernel.source()).map_err(failed);
+            source => {
+                let kernels = self.program.kernels(&source, arch)?;
+                let report = |kernel: &KernelOf<'_>| {
+                    kernel.look(|source| compiler.explain_kernel(source))?.map_err(failed)
+                };
                 kernels.iter().map(report).collect()
             }
         }

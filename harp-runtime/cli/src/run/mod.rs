@@ -118,7 +118,7 @@ impl Run {
         let arch = self.target.arch;
         let source = self.program.load(arch)?;
         if self.list {
-            let kernels = self.program.all_kernels(&source, arch)?;
+            let kernels = self.program.kernels(&source, arch)?;
             return Output::Stdout.write(listing(&kernels)?.as_bytes());
         }
         self.results.spares(&[self.program.input().clone()])?;
@@ -264,7 +264,7 @@ impl Launch {
         let types: Vec<_> = bound.iter().flat_map(Bound::types).collect();
         let by_rows = self.config(kernel)?.fills_rows(arch);
         let options = CompileOptions { report_accesses: self.check, by_rows, ..options };
-        let kernel = kernel.compile(&types, &options)?;
+        let kernel = kernel.compile(Some(&types), &options)?;
         let device = Device::new(config).map_err(|source| CliError::Device { source })?;
         let name =
             |index: usize| parameters[index].name.clone().unwrap_or_else(|| index.to_string());

@@ -25,7 +25,7 @@ pub(in super::super) enum SourceError {
     Compile(#[from] ModuleError),
     #[error("{file}: `{option}` is for SPIR-V, and for what is compiled to it")]
     NotSpirv { file: Input, option: &'static str },
-    #[error("{file}: `--call` calls a function of CLIF text; `harp run` runs kernels")]
+    #[error("{file}: `--call` calls a function, and `harp run` runs kernels")]
     CallOfKernel { file: Input },
     #[error("{file}: `--cl-option` is for OpenCL C")]
     NotOpenCl { file: Input },

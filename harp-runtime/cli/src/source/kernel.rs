@@ -8,7 +8,7 @@ use harp_jit::text::{TextFile, TextFunction};
 use harp_jit::{
     CompileOptions, Kernel, KernelSource, Linkage, Module, ModuleError, Param, ParamType,
 };
-use harp_spirv::{EntryParam, EntryParamKind, SpirvKernel, SpirvModule};
+use harp_spirv::{EntryParam, EntryParamKind, EntryPoint, SpirvKernel, SpirvModule};
 
 use super::super::files::Input;
 use super::{ProgramFile, Source, SourceError};
@@ -68,52 +68,42 @@ impl ProgramFile {
                 Ok(KernelOf::Clif { file, function, arch })
             }
             Source::Spirv(module) => {
-                self.one_spirv_kernel(module, arch).map(Box::new).map(KernelOf::Spirv)
+                let names = module.entry_points().iter().map(EntryPoint::name);
+                self.entry_point(module, self.one(names.map(|name| (name, name)))?, arch)
             }
         }
     }
 
-    /// All kernels of a program, as far as they can be made for a machine.
-    pub(in super::super) fn all_kernels<'s>(
+    /// The kernel that was asked for, or all of them, for a machine.
+    pub(in super::super) fn kernels<'s>(
         &self,
         source: &'s Source,
         arch: ArchId,
     ) -> Result<Vec<KernelOf<'s>>, SourceError> {
+        if self.kernel.is_some() {
+            return Ok(vec![self.one_kernel(source, arch)?]);
+        }
         match source {
             Source::Clif(file) => {
                 let kernels = file.functions().iter().filter(is_kernel);
                 Ok(kernels.map(|function| KernelOf::Clif { file, function, arch }).collect())
             }
             Source::Spirv(module) => {
-                let kernels = self.spirv_kernels(module, arch)?;
-                Ok(kernels.into_iter().map(Box::new).map(KernelOf::Spirv).collect())
+                let names = module.entry_points().iter().map(EntryPoint::name);
+                names.map(|name| self.entry_point(module, name, arch)).collect()
             }
         }
     }
 
-    /// The kernel of a module that was asked for, or the only one.
-    pub(in super::super) fn one_spirv_kernel(
+    fn entry_point(
         &self,
         module: &SpirvModule,
+        name: &str,
         arch: ArchId,
-    ) -> Result<SpirvKernel, SourceError> {
-        let name =
-            self.one(module.entry_points().iter().map(|entry| (entry.name(), entry.name())))?;
-        module.kernel(name, arch).map_err(|error| SourceError::spirv(self.input(), error))
-    }
-
-    /// The kernel of a module that was asked for, or all of them.
-    pub(in super::super) fn spirv_kernels(
-        &self,
-        module: &SpirvModule,
-        arch: ArchId,
-    ) -> Result<Vec<SpirvKernel>, SourceError> {
-        if self.kernel.is_some() {
-            return Ok(vec![self.one_spirv_kernel(module, arch)?]);
-        }
-        let kernels = module.entry_points().iter().map(|entry| module.kernel(entry.name(), arch));
-        let kernels: Result<Vec<_>, _> = kernels.collect();
-        kernels.map_err(|error| SourceError::spirv(self.input(), error))
+    ) -> Result<KernelOf<'static>, SourceError> {
+        let kernel = module.kernel(name, arch);
+        let kernel = kernel.map_err(|error| SourceError::spirv(self.input(), error))?;
+        Ok(KernelOf::Spirv(Box::new(kernel)))
     }
 
     /// The one that was asked for, or the only one.
@@ -183,26 +173,61 @@ impl KernelOf<'_> {
         }
     }
 
-    /// Compiles it for arguments of these types.
+    /// Compiles it for arguments of these types, or of its parameters' own.
     pub(in super::super) fn compile(
         &self,
-        given: &[ParamType],
+        given: Option<&[ParamType]>,
         options: &CompileOptions,
     ) -> Result<Kernel, SourceError> {
-        let &KernelOf::Clif { file, function, arch } = self else {
-            let KernelOf::Spirv(kernel) = self else { unreachable!("there are two kinds") };
-            return Ok(kernel.compile(options)?);
-        };
+        match self {
+            &KernelOf::Clif { file, function, arch } => {
+                let source = self.clif_source(file, function, arch, given)?;
+                let module = callees(file, function, Module::new(arch, options.clone()))?;
+                Ok(module.compile_kernel(&source)?)
+            }
+            KernelOf::Spirv(kernel) => Ok(kernel.compile(options)?),
+        }
+    }
+
+    /// What `look` sees in the kernel before compilation, with its parameters' own types.
+    pub(in super::super) fn look<T>(
+        &self,
+        look: impl FnOnce(&KernelSource) -> T,
+    ) -> Result<T, SourceError> {
+        match self {
+            &KernelOf::Clif { file, function, arch } => {
+                Ok(look(&self.clif_source(file, function, arch, None)?))
+            }
+            KernelOf::Spirv(kernel) => Ok(look(kernel.source())),
+        }
+    }
+
+    fn clif_source(
+        &self,
+        file: &TextFile,
+        function: &TextFunction,
+        arch: ArchId,
+        given: Option<&[ParamType]>,
+    ) -> Result<KernelSource, SourceError> {
         let parameters = self.parameters()?;
-        let params = parameters.iter().zip(given);
-        let params = params.map(|(param, &ty)| Param::new(param.name.as_deref(), ty, None));
-        let source = KernelSource::from_called(
-            function.func.clone(),
-            arch,
-            params.collect(),
-            file.sources().clone(),
-        )?;
-        Ok(callees(file, function, Module::new(arch, options.clone()))?.compile_kernel(&source)?)
+        let params = parameters.iter().enumerate().map(|(index, param)| {
+            let given = given.and_then(|given| given.get(index)).copied();
+            let ty = given.unwrap_or_else(|| param.takes.own_type());
+            Param::new(param.name.as_deref(), ty, None)
+        });
+        let sources = file.sources().clone();
+        Ok(KernelSource::from_called(function.func.clone(), arch, params.collect(), sources)?)
+    }
+}
+
+impl Takes {
+    /// The type of an argument, where nobody has given one.
+    fn own_type(&self) -> ParamType {
+        match self {
+            Takes::Scalar(ty) | Takes::Word(ty) => *ty,
+            Takes::Group(_) => ParamType::Group,
+            Takes::Buffer(_) | Takes::Fields(_) => ParamType::Pointer,
+        }
     }
 }
 

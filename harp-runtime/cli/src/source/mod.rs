@@ -128,12 +128,9 @@ impl ProgramFile {
         Ok(Source::Clif(file))
     }
 
-    /// Refuses `--kernel` where all functions of CLIF text are taken.
-    pub(super) fn takes_all_functions(&self) -> Result<(), SourceError> {
-        match self.kernel {
-            None => Ok(()),
-            Some(_) => Err(SourceError::NotSpirv { file: self.file.clone(), option: "--kernel" }),
-        }
+    /// Whether a kernel was asked for: of CLIF text then that function, as a kernel, instead of all functions as such.
+    pub(super) fn names_kernel(&self) -> bool {
+        self.kernel.is_some()
     }
 }
 
