@@ -17,7 +17,7 @@ use harp_isa::Gpr;
 
 use host_code::Barrier;
 pub(crate) use make::{all_at_reset, least_state};
-pub(crate) use traits::{Core, Spare, Whole};
+pub(crate) use traits::{Core, LeftCode, Spare, Whole};
 use warps::Warps;
 
 use crate::barrier::BarrierRule;
@@ -89,8 +89,9 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
         core: u16,
         spare: Option<Left<W, C>>,
     ) -> Option<Self> {
-        let Left { mut warps, mut code, host_code, clocks, checkpoints } =
-            spare.unwrap_or_else(|| Left::nothing(config));
+        let Left { mut warps, code, clocks, checkpoints } = spare.unwrap_or_else(Left::nothing);
+        let LeftCode { decoded: mut code, host: host_code } =
+            code.unwrap_or_else(|| LeftCode::nothing(config));
         warps.clear();
         let arch = config.arch;
         let size = size_of_val(cells) as u64;
@@ -521,10 +522,10 @@ impl<W: Word, const C: usize> Core for Lanes<'_, W, C> {
         if let Some(code) = &mut self.host_code {
             code.rest();
         }
+        let decoded = mem::replace(&mut self.code, Codes::new(self.env.arch, 0, false));
         Some(Box::new(Left {
-            host_code: self.host_code.take(),
             warps: mem::replace(&mut self.warps, Warps::new()),
-            code: mem::replace(&mut self.code, Codes::new(self.env.arch, 0, false)),
+            code: Some(LeftCode { decoded, host: self.host_code.take() }),
             clocks: mem::take(&mut self.clocks),
             checkpoints: mem::take(&mut self.checkpoints),
         }))
@@ -534,25 +535,24 @@ impl<W: Word, const C: usize> Core for Lanes<'_, W, C> {
 /// What a core leaves for one of another machine: host memory, and code that it has decoded.
 struct Left<W, const C: usize> {
     warps: Warps<W, C>,
-    code: Codes,
-    host_code: Option<Box<dyn HostCode>>,
+    code: Option<LeftCode>,
     clocks: Vec<ahead::Clock>,
     checkpoints: Vec<optimistic::Checkpoint<W, C>>,
 }
 
 impl<W: Word, const C: usize> Left<W, C> {
-    fn nothing(config: &MachineConfig) -> Self {
-        let translates = config.translation == Translation::Tlb;
-        let code = Codes::new(config.arch, config.state_share(), translates);
-        let (clocks, checkpoints) = Default::default();
-        Left { warps: Warps::new(), code, host_code: None, clocks, checkpoints }
+    fn nothing() -> Self {
+        Left { warps: Warps::new(), code: None, clocks: Vec::new(), checkpoints: Vec::new() }
     }
 }
 
 impl<W: Word, const C: usize> Spare for Left<W, C> {
-    fn forget_code(&mut self) {
-        self.code.forget_all();
-        self.host_code = None;
+    fn take_code(&mut self) -> Option<LeftCode> {
+        self.code.take()
+    }
+
+    fn put_code(&mut self, code: Option<LeftCode>) {
+        self.code = code;
     }
 }
 

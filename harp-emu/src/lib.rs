@@ -60,7 +60,7 @@
 //! | to | types |
 //! |---|---|
 //! | choose the machine | [`MachineConfig`], whose fields are plain data: [`Interrupts`], [`Translation`], [`Floats`], [`Reconvergence`], [`DivergentBarriers`], [`SpawnPolicy`], [`Schedule`], [`Simd`], [`Path`], [`Collect`], [`DEFAULT_SEGMENT_BYTES`] |
-//! | fill memory, run, step | [`Memory`], [`MemoryError`]; [`Machine`], [`MachineError`]; [`Console`] for input and output while it runs; [`Device`] for what lanes store outside of memory, in [`DeviceStore`]s of [`LaneStore`]s; [`CancelToken`] to end a run from another thread; [`Spare`] to make the next machine sooner |
+//! | fill memory, run, step | [`Memory`], [`MemoryError`]; [`Machine`], [`MachineError`]; [`Console`] for input and output while it runs; [`Device`] for what lanes store outside of memory, in [`DeviceStore`]s of [`LaneStore`]s; [`CancelToken`] to end a run from another thread; [`Spare`] to make the next machine sooner, with [`SpareCode`] of what it runs |
 //! | learn why a run stopped | [`Trap`], its [`TrapKind`], [`BarrierWait`] of a deadlock, [`PageAccess`] of a page fault, the [`Interrupt`] that a guest would get |
 //! | learn what a run cost | [`Stats`], [`CoreStats`], [`WarpStats`] |
 //! | inspect a machine between runs and steps | [`WarpView`], [`WarpStatus`], [`StackEntry`], [`SavedState`], [`PageMapping`] |
@@ -130,7 +130,7 @@ pub use config::{
 // Memory, and a machine to run on it.
 pub use console::Console;
 pub use device::{Device, DeviceStore, LaneStore};
-pub use machine::{Machine, MachineError, Spare};
+pub use machine::{Machine, MachineError, Spare, SpareCode};
 pub use memory::{Memory, MemoryError};
 // Why a run stopped, and what it cost.
 pub use interrupt::Interrupt;

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::{fmt, mem, thread};
 
-use harp_isa::WordSize;
+use harp_isa::{ArchId, WordSize};
 use thiserror::Error;
 
-use crate::config::{MachineConfig, Schedule};
+use crate::config::{MachineConfig, Schedule, Translation};
 use crate::console::{Console, SharedConsole};
 use crate::core::{self, Core};
 use crate::device::{Device, SharedDevice};
@@ -74,29 +74,61 @@ pub struct Machine<'m> {
 /// What a machine [leaves](Machine::into_spare) for the next one: host memory for registers, and code that it has
 /// decoded. The next machine starts sooner, and is otherwise like one made without.
 pub struct Spare {
-    config: MachineConfig,
-    memory_bytes: u64,
+    kind: Kind,
     cores: Vec<Box<dyn core::Spare>>,
+}
+
+/// Code that a machine had decoded, taken out of [what it has left](Spare::take_code).
+pub struct SpareCode {
+    kind: Kind,
+    cores: Vec<core::LeftCode>,
+}
+
+/// Of what kind cores and memory are: machines of one kind can use what others have left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Kind {
+    arch: ArchId,
+    cores: u16,
+    translation: Translation,
+    state_limit: u64,
+    memory_bytes: u64,
+}
+
+impl Kind {
+    fn of(config: &MachineConfig, memory_bytes: u64) -> Kind {
+        let &MachineConfig { arch, cores, translation, state_limit, .. } = config;
+        Kind { arch, cores, translation, state_limit, memory_bytes }
+    }
 }
 
 impl fmt::Debug for Spare {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Spare").field("config", &self.config).finish_non_exhaustive()
+        f.debug_struct("Spare").field("kind", &self.kind).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for SpareCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SpareCode").field("kind", &self.kind).finish_non_exhaustive()
     }
 }
 
 impl Spare {
-    /// Without the decoded code: the next machine may run other code.
-    #[must_use]
-    pub fn without_code(mut self) -> Spare {
-        self.cores.iter_mut().for_each(|core| core.forget_code());
-        self
+    /// Takes the decoded code out: the next machine may run other code.
+    pub fn take_code(&mut self) -> SpareCode {
+        let cores = self.cores.iter_mut().filter_map(|core| core.take_code()).collect();
+        SpareCode { kind: self.kind, cores }
     }
 
-    /// Whether a machine with this configuration can use it: cores and memory are of the same kind.
-    fn fits(&self, config: &MachineConfig, memory: &Memory) -> bool {
-        let kind = |c: &MachineConfig| (c.arch, c.cores, c.translation, c.state_limit);
-        kind(&self.config) == kind(config) && self.memory_bytes == memory.size()
+    /// The same with this code instead of its own. Code of a machine of another kind is of no use, and is dropped.
+    ///
+    /// What [`Machine::with_spare`] says of the memory concerns this code then, too.
+    #[must_use]
+    pub fn with_code(mut self, code: SpareCode) -> Spare {
+        let fits = code.kind == self.kind;
+        let mut codes = code.cores.into_iter().filter(|_| fits);
+        self.cores.iter_mut().for_each(|core| core.put_code(codes.next()));
+        self
     }
 }
 
@@ -127,14 +159,14 @@ impl<'m> Machine<'m> {
         memory: &'m Memory,
         spare: Spare,
     ) -> Result<Machine<'m>, MachineError> {
-        let fits = spare.fits(&config, memory);
+        let fits = spare.kind == Kind::of(&config, memory.size());
         Machine::of_cores(config, memory, if fits { spare.cores } else { Vec::new() })
     }
 
     /// Leaves what another machine over the same memory can use.
     pub fn into_spare(mut self) -> Spare {
         let cores = self.cores.iter_mut().filter_map(|core| core.spare()).collect();
-        Spare { memory_bytes: self.memory_bytes, config: self.config, cores }
+        Spare { kind: Kind::of(&self.config, self.memory_bytes), cores }
     }
 
     fn of_cores(

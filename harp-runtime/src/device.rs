@@ -76,8 +76,8 @@ struct Shared {
 #[derive(Debug)]
 pub(crate) struct Bottom {
     pub(crate) images: ImageCache,
-    /// What the last launch's machine has left, and the image that it ran.
-    pub(crate) spare: Option<(Arc<KernelImage>, Spare)>,
+    /// What the last launch's machine has left, without the code that it ran.
+    pub(crate) spare: Option<Spare>,
     /// What the last launch with checks has left.
     pub(crate) races: Races,
 }

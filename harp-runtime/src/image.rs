@@ -6,6 +6,7 @@
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
+use harp_emu::SpareCode;
 use harp_isa::abi::{ArgumentBlock, Lock};
 use harp_isa::link::Section;
 use harp_isa::object::{Chunk, Permissions};
@@ -20,7 +21,9 @@ const LIBRARY_OBJECT: usize = 0;
 const KERNEL_OBJECT: usize = 2;
 
 /// How many images a device keeps.
-const CACHED_IMAGES: usize = 16;
+const CACHED_IMAGES: usize = 64;
+/// Of so many it keeps the code that machines had decoded, with what host code knows of each warp.
+const DECODED_IMAGES: usize = 8;
 
 /// A linked image and the addresses in it that a launch needs.
 #[derive(Debug)]
@@ -187,7 +190,7 @@ fn argument_block(kernel: KernelParts<'_>) -> Object {
 #[derive(Debug)]
 pub(crate) struct ImageCache {
     libraries: Libraries,
-    /// The most recently linked image comes last.
+    /// The image that was used last comes last.
     images: Vec<CachedImage>,
 }
 
@@ -198,6 +201,8 @@ struct CachedImage {
     walk: Walk,
     object: Arc<Object>,
     image: Arc<KernelImage>,
+    /// What the last machine that ran it has decoded, unless one has it.
+    code: Option<SpareCode>,
 }
 
 impl CachedImage {
@@ -222,8 +227,9 @@ impl ImageCache {
         kernel: KernelParts<'_>,
         walk: Walk,
     ) -> Result<Arc<KernelImage>, LinkErrors> {
-        if let Some(found) = self.images.iter().rev().find(|cached| cached.is_of(kernel, walk)) {
-            return Ok(Arc::clone(&found.image));
+        if let Some(place) = self.images.iter().rposition(|cached| cached.is_of(kernel, walk)) {
+            self.images[place..].rotate_left(1);
+            return Ok(Arc::clone(&self.images[self.images.len() - 1].image));
         }
         let image = Arc::new(KernelImage::new(&self.libraries, kernel, walk)?);
         if self.images.len() == CACHED_IMAGES {
@@ -235,7 +241,24 @@ impl ImageCache {
             walk,
             object: Arc::clone(kernel.object),
             image: Arc::clone(&image),
+            code: None,
         });
         Ok(image)
+    }
+
+    /// Takes the code out that the last machine that ran `image` has left.
+    pub(crate) fn take_code(&mut self, image: &Arc<KernelImage>) -> Option<SpareCode> {
+        self.images.iter_mut().rfind(|cached| Arc::ptr_eq(&cached.image, image))?.code.take()
+    }
+
+    /// Keeps what a machine that ran `image` has decoded, as long as few others are used.
+    pub(crate) fn keep_code(&mut self, image: &Arc<KernelImage>, code: SpareCode) {
+        if let Some(cached) =
+            self.images.iter_mut().rfind(|cached| Arc::ptr_eq(&cached.image, image))
+        {
+            cached.code = Some(code);
+        }
+        let older = self.images.len().saturating_sub(DECODED_IMAGES);
+        self.images[..older].iter_mut().for_each(|cached| cached.code = None);
     }
 }

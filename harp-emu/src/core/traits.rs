@@ -4,10 +4,11 @@ use std::any::Any;
 use std::sync::Arc;
 
 use super::still::Remains;
-use crate::config::MachineConfig;
+use crate::config::{MachineConfig, Translation};
 use crate::console::SharedConsole;
 use crate::device::SharedDevice;
-use crate::host_code::HostTier;
+use crate::exec::code::Codes;
+use crate::host_code::{HostCode, HostTier};
 use crate::inspect::Inspect;
 use crate::observe::Observer;
 use crate::profile::Profile;
@@ -72,8 +73,26 @@ pub(crate) trait Core: Send {
 
 /// What a core leaves for one of another machine.
 pub(crate) trait Spare: Any + Send {
-    /// Forgets code that was decoded.
-    fn forget_code(&mut self);
+    /// Takes out the code that was decoded, if there is any.
+    fn take_code(&mut self) -> Option<LeftCode>;
+
+    /// Has this code instead of its own.
+    fn put_code(&mut self, code: Option<LeftCode>);
+}
+
+/// The code that a core leaves: what it has decoded, and host code.
+pub(crate) struct LeftCode {
+    pub(super) decoded: Codes,
+    pub(super) host: Option<Box<dyn HostCode>>,
+}
+
+impl LeftCode {
+    /// None so far.
+    pub(super) fn nothing(config: &MachineConfig) -> LeftCode {
+        let translates = config.translation == Translation::Tlb;
+        let decoded = Codes::new(config.arch, config.state_share(), translates);
+        LeftCode { decoded, host: None }
+    }
 }
 
 /// A core with all the state that it needs to run.

@@ -186,22 +186,28 @@ proptest! {
         let arch: ArchId = arch.parse().unwrap();
         let images = [first, second].map(|warps| assemble_text(arch, &program(&warps, arch.lanes())));
         let read_only = [0, read_only % images[1].len() as u64, images[1].len() as u64];
-        let mut spare = None;
+        let mut spare: Option<Spare> = None;
         for read_only_below in read_only {
-            for (image, fuel) in [(&images[0], fuel), (&images[1], 20_000)] {
+            // Each image's code comes back when its turn does.
+            let mut codes = [None, None];
+            for number in [0, 1, 0, 1] {
+                let image = &images[number];
                 let config = MachineConfig {
                     input: Vec::new(),
-                    fuel: Some(fuel),
+                    fuel: Some([fuel, 20_000][number]),
                     read_only_below,
                     ..round_config(arch)
                 };
+                if let Some(code) = codes[number].take() {
+                    spare = spare.map(|spare| spare.with_code(code));
+                }
                 let (expected, _) = run_with(&config, image, None);
                 for _ in 0..2 {
                     let (given, left) = run_with(&config, image, spare);
                     prop_assert_eq!(&given, &expected);
                     spare = Some(left);
                 }
-                spare = spare.map(Spare::without_code);
+                codes[number] = spare.as_mut().map(Spare::take_code);
             }
         }
     }

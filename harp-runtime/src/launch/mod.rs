@@ -184,9 +184,9 @@ impl Device {
             host_threads: checks.map(|_| NonZeroUsize::MIN),
             audit_shared: config.audit_shared,
         };
-        // Code that was decoded in the last launch is right only for the same image.
-        let spare = bottom.spare.take().map(|(last, spare)| {
-            if Arc::ptr_eq(&last, &image) { spare } else { spare.without_code() }
+        let spare = bottom.spare.take().map(|spare| match bottom.images.take_code(&image) {
+            Some(code) => spare.with_code(code),
+            None => spare,
         });
         let mut machine = self.machine(limits, Some(&image), spare)?;
         let check = checks.map(|checks| {
@@ -238,7 +238,9 @@ impl Device {
                 Err(LaunchError::Trap(Box::new(LaunchTrap { printed, findings, ..trap })))
             }
         };
-        bottom.spare = Some((image, machine.into_spare()));
+        let mut spare = machine.into_spare();
+        bottom.images.keep_code(&image, spare.take_code());
+        bottom.spare = Some(spare);
         result
     }
 
