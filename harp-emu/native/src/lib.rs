@@ -71,7 +71,7 @@
 //! | `frame`, `code` | the state that host code shares with Rust; the only `unsafe` code, with its argument |
 //! | `emit` | regions to Cranelift's functions |
 //! | `observe`, `record`, `begin` | what is seen of a machine; where warps are for long, and where they begin |
-//! | `translated`, `shared` | regions with host code; what a tier has of them, and the thread that translates |
+//! | `translated`, `known`, `shared` | regions with host code; what a tier knows of programs; the thread that translates |
 //! | `tier` | how warps come to regions, enter them, leave them; when these are made and given up |
 #![deny(unsafe_code)]
 
@@ -82,6 +82,7 @@ mod code;
 mod emit;
 mod frame;
 mod homes;
+mod known;
 mod lent;
 mod live;
 mod observe;

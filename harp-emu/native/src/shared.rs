@@ -1,6 +1,5 @@
-//! What the cores of a tier have in common: the regions, and what is known of places without one.
+//! What the cores of a tier have in common, and the thread that translates.
 
-use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
@@ -9,10 +8,9 @@ use std::time::Duration;
 use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_codegen::settings::{self, Configurable};
 
-use crate::record::Recorder;
-use crate::region::Key;
-use crate::rules::{Assumed, MANY_REGISTERS};
-use crate::translated::{Formed, Translated};
+use crate::known::{Program, Programs};
+use crate::rules::MANY_REGISTERS;
+use crate::translated::Formed;
 
 /// When regions are translated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -106,7 +104,7 @@ pub(crate) struct Shared {
     isas: &'static Isas,
     /// The number of changes to the regions.
     pub(crate) version: AtomicU64,
-    state: Mutex<Regions>,
+    state: Mutex<State>,
     /// The other thread is done.
     done: Condvar,
 }
@@ -117,58 +115,14 @@ impl std::fmt::Debug for Shared {
     }
 }
 
+/// What changes in a tier.
 #[derive(Debug, Default)]
-pub(crate) struct Regions {
-    pub(crate) all: Vec<Arc<Translated>>,
-    /// Instructions that the interpreter has issued, by the pieces where it was seen then.
-    pub(crate) hot: HashMap<Piece, Hot>,
-    /// Heads that were given up, and how often they had been translated.
-    pub(crate) refused: HashSet<(Program, Key)>,
-    /// What is still assumed in regions of heads where more did not hold.
-    pub(crate) assumed: HashMap<(Program, Key), Assumed>,
-    /// Recordings of programs that had not ended when a launch did.
-    pub(crate) recorders: HashMap<Program, Recorder>,
-    /// What regions had that were known in part.
-    pub(crate) parts: HashMap<Program, Parts>,
+pub(crate) struct State {
+    pub(crate) programs: Programs,
     /// Whether another thread is translating.
     pub(crate) is_busy: bool,
     pub(crate) stats: TierStats,
 }
-
-/// Regions of a program that left off where warps went on, and their blocks.
-#[derive(Debug, Default)]
-pub(crate) struct Parts {
-    pub(crate) number: u32,
-    pub(crate) blocks: HashSet<Key>,
-}
-
-/// How much the interpreter does in a piece of memory.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Hot {
-    pub(crate) issued: u64,
-    /// The binary logarithm of how much longer than usual it must go on.
-    pub(crate) patience: u32,
-}
-
-/// A number for the code of the function that a program promises something of: other programs have other code at the same
-/// addresses. 0 without such a promise.
-pub(crate) type Program = u64;
-
-/// Where the interpreter is seen: a program, and a piece of memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Piece(Program, u64);
-
-impl Piece {
-    /// The piece that an address is in.
-    pub(crate) fn new(program: Program, pc: u64) -> Piece {
-        Piece(program, pc / PIECE_BYTES)
-    }
-}
-
-/// Bytes of a piece.
-const PIECE_BYTES: u64 = 256;
-/// The most regions.
-pub(crate) const MOST_REGIONS: usize = 256;
 
 impl Shared {
     /// Without regions. `None` if there is no code for this host.
@@ -182,11 +136,11 @@ impl Shared {
 
     /// What it has done so far, what is being translated included.
     pub(crate) fn stats(&self) -> TierStats {
-        let regions = self.done.wait_while(self.regions(), |regions| regions.is_busy);
-        regions.unwrap_or_else(PoisonError::into_inner).stats.clone()
+        let state = self.done.wait_while(self.state(), |state| state.is_busy);
+        state.unwrap_or_else(PoisonError::into_inner).stats.clone()
     }
 
-    pub(crate) fn regions(&self) -> MutexGuard<'_, Regions> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -197,18 +151,20 @@ impl Shared {
         let isa = &self.isas[usize::from(gprs >= MANY_REGISTERS)];
         // The code generator may panic where it should say that it cannot: then the place is interpreted, too.
         let made = catch_unwind(AssertUnwindSafe(|| formed.translate(isa))).unwrap_or_default();
-        let mut regions = self.regions();
+        let mut state = self.state();
+        let State { programs, stats, .. } = &mut *state;
+        let known = programs.of(program);
         let Some(translated) = made else {
-            regions.refused.insert((program, head));
-            regions.stats.untranslated += 1;
+            known.refused.insert(head);
+            stats.untranslated += 1;
             return false;
         };
-        regions.stats.regions += 1;
-        regions.stats.code_bytes += translated.function.bytes;
-        regions.stats.time += translated.time;
-        regions.stats.longest = regions.stats.longest.max(translated.time);
-        regions.all.push(Arc::new(translated));
-        drop(regions);
+        stats.regions += 1;
+        stats.code_bytes += translated.function.bytes;
+        stats.time += translated.time;
+        stats.longest = stats.longest.max(translated.time);
+        known.regions.push(Arc::new(translated));
+        drop(state);
         self.version.fetch_add(1, Ordering::Release);
         true
     }
@@ -216,7 +172,7 @@ impl Shared {
     /// Has another thread translate a region, unless one is at work. Where no thread can be started, the place gets
     /// hot again.
     pub(crate) fn translate_later(self: &Arc<Shared>, program: Program, formed: Formed) {
-        if std::mem::replace(&mut self.regions().is_busy, true) {
+        if std::mem::replace(&mut self.state().is_busy, true) {
             return;
         }
         let busy = Busy(self.clone());
@@ -233,7 +189,7 @@ struct Busy(Arc<Shared>);
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        self.0.regions().is_busy = false;
+        self.0.state().is_busy = false;
         self.0.done.notify_all();
     }
 }

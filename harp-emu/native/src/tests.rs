@@ -5,7 +5,7 @@ use std::sync::Arc;
 use harp_emu::{HostTier, Machine, MachineConfig, Memory};
 use harp_isa::{ArchId, Gpr, Pred};
 
-use crate::{Native, When};
+use crate::{Calls, Native, When};
 
 const LANES: u8 = 32;
 /// Where each lane's first pointer is, what it points to, and where that points to.
@@ -139,5 +139,37 @@ fn lanes_that_take_turns_leave_what_all_together_do() {
                 assert_eq!(expected.len(), seen.len());
             }
         }
+    }
+}
+
+/// A host may run any number of programs one after the other: each is translated, however many there were.
+#[test]
+fn programs_are_translated_however_many_there_were() {
+    let Some(native) = Native::new(When::AtOnce) else { return };
+    let arch: ArchId = "4w8/4/8/2".parse().unwrap();
+    let memory = Memory::new(arch.word(), 1 << 12).unwrap();
+    for number in 1..=40 {
+        let text = format!(
+            ".perm x
+            .entry
+            .global
+            count: ldi %r0, #{number}
+            next: subi %r0, %r0, #1
+            rtop @p0, %r0
+            @p0 ? jmpi next
+            halt"
+        );
+        let object = harp_isa::assemble(&text, arch, &[]).unwrap();
+        let image = harp_isa::link(&[&object], 0).unwrap().bytes;
+        memory.write(0, &image).unwrap();
+        let (bytes, returns) = (image.len() as u64, Vec::new());
+        let calls = Calls { function: 0, bytes, arguments: 0, returns };
+        let tier: Arc<dyn HostTier> = Arc::new(native.for_calls(&calls));
+        let mut machine = Machine::new(MachineConfig::new(arch), &memory).unwrap();
+        machine.set_host_tier(&tier);
+        machine.run().unwrap();
+        drop(machine);
+        let stats = native.stats();
+        assert!(stats.regions >= number && stats.issued > 2 * number as u64, "{number}: {stats:?}");
     }
 }

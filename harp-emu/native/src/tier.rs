@@ -13,13 +13,14 @@ use harp_emu::{
 use harp_isa::ArchId;
 
 use crate::frame::Leave;
+use crate::known::Program;
 use crate::lent::Lent;
 use crate::observe::digest;
 use crate::record::{LEAST_ISSUED, Recorder, Seen, Step};
 use crate::region::Key;
 use crate::rules::{Assumed, Callee, MANY_REGISTERS, RETURNS, Rules};
 use crate::shape::Shape;
-use crate::shared::{LeaveCounts, MOST_REGIONS, Piece, Program, Shared, TierStats, When};
+use crate::shared::{LeaveCounts, Shared, State, TierStats, When};
 use crate::translated::{Formed, Tally, Translated};
 
 /// Runs hot regions of programs in host code: a tier for [`Machine::set_host_tier`](harp_emu::Machine::set_host_tier).
@@ -243,8 +244,8 @@ impl HostCode for CoreCode {
         self.recorder.go_on();
         (self.pause, self.blocks) = (FIRST_PAUSE, 0);
         self.tell();
-        let mut regions = self.shared.regions();
-        let stats = &mut regions.stats;
+        let mut state = self.shared.state();
+        let stats = &mut state.stats;
         stats.visits += take(&mut self.visits);
         stats.went_on += take(&mut self.went_on);
         stats.issued += take(&mut self.issued);
@@ -284,7 +285,7 @@ impl CoreCode {
         self.begins = false;
         let callee = self.callee.as_ref();
         self.range = callee.map_or(0..0, |callee| callee.start..callee.end());
-        let all = self.shared.regions().all.clone();
+        let all = self.shared.state().programs.of(self.program).regions.clone();
         let memory = frame.memory;
         let here =
             all.into_iter().filter(|translated| translated.holds(self.shape, self.callee, memory));
@@ -293,7 +294,7 @@ impl CoreCode {
             self.add(translated);
         }
         if self.recorder.is_idle()
-            && let Some(recorder) = self.shared.regions().recorders.remove(&self.program)
+            && let Some(recorder) = self.shared.state().programs.of(self.program).recorder.take()
         {
             self.recorder = recorder;
         }
@@ -453,29 +454,30 @@ impl CoreCode {
         if !fails && !is_short && !is_part {
             return;
         }
-        let mut regions = self.shared.regions();
+        let mut state = self.shared.state();
+        let State { programs, stats, .. } = &mut *state;
+        let known = programs.of(self.program);
         if !fails && !is_short {
-            let parts = regions.parts.entry(self.program).or_default();
-            if parts.number >= MOST_PARTS {
+            if known.parts.number >= MOST_PARTS {
                 return;
             }
-            parts.number += 1;
-            parts.blocks.extend(translated.region.blocks.keys().map(|key| key.first()));
+            known.parts.number += 1;
+            known.parts.blocks.extend(translated.region.blocks.keys().map(|key| key.first()));
         }
-        let before = regions.all.len();
-        regions.all.retain(|other| !Arc::ptr_eq(other, &translated));
-        if regions.all.len() < before {
-            regions.stats.given_up += 1;
+        let before = known.regions.len();
+        known.regions.retain(|other| !Arc::ptr_eq(other, &translated));
+        if known.regions.len() < before {
+            stats.given_up += 1;
             let head = translated.region.head;
             let assumed = translated.rules.assumed;
-            let place = regions.hot.entry(Piece::new(self.program, head.pc)).or_default();
+            let place = known.hot(head.pc);
             place.patience += if fails || is_short { 2 } else { 0 };
             if place.patience > MOST_PATIENCE {
-                regions.refused.insert((self.program, head));
+                known.refused.insert(head);
             } else if fails {
-                regions.assumed.insert((self.program, head), assumed.less());
+                known.assumed.insert(head, assumed.less());
             }
-            drop(regions);
+            drop(state);
             self.shared.version.fetch_add(1, Ordering::Release);
         }
     }
@@ -511,8 +513,8 @@ impl CoreCode {
         if let Some(formed) = is_found.then(|| self.form(key, frame)).flatten() {
             self.shared.translate_later(self.program, formed);
         } else {
-            let mut regions = self.shared.regions();
-            let place = regions.hot.entry(Piece::new(self.program, key.pc)).or_default();
+            let mut state = self.shared.state();
+            let place = state.programs.of(self.program).hot(key.pc);
             place.patience = (place.patience + 2).min(20);
         }
         Some(self.pause)
@@ -521,9 +523,9 @@ impl CoreCode {
     /// Whether the interpreter has been here for long, where it goes on for `pause` instructions: for `limit`, or more where
     /// that was in vain.
     fn is_hot(&mut self, key: Key, limit: u64, pause: u64) -> bool {
-        let mut regions = self.shared.regions();
-        let is_busy = regions.is_busy;
-        let place = regions.hot.entry(Piece::new(self.program, key.pc)).or_default();
+        let mut state = self.shared.state();
+        let is_busy = state.is_busy;
+        let place = state.programs.of(self.program).hot(key.pc);
         place.issued += pause;
         let is_hot = place.issued >= limit << place.patience && !is_busy;
         if is_hot {
@@ -535,9 +537,7 @@ impl CoreCode {
     /// What was seen, and what regions had that were known in part. Where warps begin, other regions go on.
     fn seen(&self, begins: bool) -> Seen {
         let mut seen = self.recorder.seen().clone();
-        if let Some(parts) = self.shared.regions().parts.get(&self.program) {
-            seen.blocks.extend(&parts.blocks);
-        }
+        seen.blocks.extend(&self.shared.state().programs.of(self.program).parts.blocks);
         let others = self.adopted.iter().filter(|_| begins);
         for entry in others.flat_map(|other| &other.translated.region.entries) {
             seen.blocks.remove(&entry.first());
@@ -548,11 +548,12 @@ impl CoreCode {
     /// Forms a region at the warp's pc, if one is wanted there.
     fn form(&self, key: Key, frame: &Frame<'_>) -> Option<Formed> {
         let assumed = {
-            let regions = self.shared.regions();
-            if regions.refused.contains(&(self.program, key)) || regions.all.len() >= MOST_REGIONS {
+            let programs = &mut self.shared.state().programs;
+            if programs.of(self.program).refused.contains(&key) || !programs.make_room(self.program)
+            {
                 return None;
             }
-            regions.assumed.get(&(self.program, key)).copied().unwrap_or(Assumed::Loads)
+            programs.of(self.program).assumed.get(&key).copied().unwrap_or(Assumed::Loads)
         };
         let when = self.shared.when;
         let ways = self.recorder.ways(key);
@@ -563,7 +564,7 @@ impl CoreCode {
         let (callee, leaves) = (self.callee, when == When::Leaving);
         let rules = Rules { shape, assumed, callee, leaves, follows };
         let Some(mut formed) = Formed::new(frame, shape, rules, seen.as_ref()) else {
-            self.shared.regions().refused.insert((self.program, key));
+            self.shared.state().programs.of(self.program).refused.insert(key);
             return None;
         };
         formed.ways = ways.cloned().unwrap_or_default();
@@ -588,7 +589,7 @@ impl Drop for CoreCode {
         // Short launches would never end a recording. Only what is promised tells programs apart.
         if !self.recorder.is_idle() && self.program != 0 {
             let recorder = take(&mut self.recorder);
-            self.shared.regions().recorders.insert(self.program, recorder);
+            self.shared.state().programs.of(self.program).recorder = Some(recorder);
         }
     }
 }
