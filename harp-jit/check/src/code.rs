@@ -6,6 +6,9 @@ use hashbrown::HashMap;
 use crate::error::{CodeError, CodeFault, MachineRegister};
 use crate::record::{Note, Record};
 
+/// The most private bytes of a frame: no function spills so much.
+const PRIVATE_LIMIT: u64 = 1 << 24;
+
 /// The bytes of one function, and their layout.
 #[derive(Clone, Copy, Debug)]
 pub struct Bytes<'a> {
@@ -76,7 +79,7 @@ impl<'a> Code<'a> {
         Ok(code)
     }
 
-    /// Whether there is all that the record names.
+    /// Whether there is all that the record names, and it can be followed.
     pub(crate) fn check_names(&self, record: &Record) -> Result<(), CodeError> {
         let wrong = |fault| Err(CodeError::new(0, String::new(), fault));
         let described = record.described();
@@ -91,6 +94,10 @@ impl<'a> Code<'a> {
         if let Some(operand) = record.registers().find(|operand| !is_there(operand)) {
             let register = MachineRegister { arch: self.arch, operand };
             return wrong(CodeFault::NoSuchRegister(register));
+        }
+        let (bytes, limit) = (record.entry.private_bytes(), PRIVATE_LIMIT);
+        if bytes > limit {
+            return wrong(CodeFault::PrivateTooLarge { bytes, limit });
         }
         Ok(())
     }

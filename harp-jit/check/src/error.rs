@@ -169,6 +169,14 @@ pub enum CodeFault {
     /// The record names a register that the machine lacks.
     #[error("the record names a register that the machine lacks, {0}")]
     NoSuchRegister(MachineRegister),
+    /// The record names more of the frame than is followed.
+    #[error("the record names {bytes} private bytes of the frame, more than {limit}")]
+    PrivateTooLarge {
+        /// The bytes that it names.
+        bytes: u64,
+        /// The most that are followed.
+        limit: u64,
+    },
     /// The proof takes more steps than it is given.
     #[error("the proof takes more steps than it is given")]
     TooLong,

@@ -39,7 +39,7 @@ impl Places {
         let mut next = registers(arch);
         let part = |range: &Range<i64>| {
             let first = next;
-            next += ((range.end - range.start).max(0) / word(arch)) as u32;
+            next += (range.end.saturating_sub(range.start).max(0) / word(arch)) as u32;
             (range.start, first..next)
         };
         let slots = entry.private.iter().chain([&entry.scratch]).map(part).collect();

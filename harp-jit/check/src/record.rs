@@ -94,6 +94,15 @@ pub struct Entry {
     pub scratch: Range<i64>,
 }
 
+impl Entry {
+    /// How many bytes of the frame are private, for all of the code or a part.
+    pub(crate) fn private_bytes(&self) -> u64 {
+        let ranges = self.private.iter().chain([&self.scratch]);
+        let sizes = ranges.map(|range| range.end.saturating_sub(range.start).max(0));
+        sizes.map(i64::cast_unsigned).fold(0, u64::saturating_add)
+    }
+}
+
 /// What is said about one instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {

@@ -1,6 +1,6 @@
 //! What the checker says of code in which something is wrong: which instruction, what, which lanes, which path.
 
-use harp_check::{Bytes, Claims, Record, Role, Selected, check};
+use harp_check::{Bytes, Claims, Entry, Record, Role, Selected, check};
 use harp_isa::{Instruction, Op, Opcode};
 use smallvec::smallvec;
 
@@ -119,4 +119,28 @@ fn what_is_not_there_is_named() {
         let error = check(bytes, &lists(described)).expect_err("there is no such block");
         assert_eq!(error.to_string(), format!("the record names block {block} of {described}"));
     }
+}
+
+#[test]
+fn frames_that_cannot_be_followed_are_named() {
+    let arch = "4w8/2/4/1".parse().expect("a machine");
+    let mut code = Vec::new();
+    harp_isa::encode(&RETURN, arch, &mut code).expect("an instruction");
+    let bytes = Bytes { arch, bytes: &code, literals: &[], linked: &[] };
+    let frame = |private| {
+        let entry = Entry { private, ..Entry::default() };
+        let described = Record {
+            successors: vec![smallvec![]],
+            passes: vec![smallvec![]],
+            undefined: vec![smallvec![]],
+            ..Record::default()
+        };
+        check(bytes, &Record { entry, ..described }).map_err(|error| error.to_string())
+    };
+    let names = |bytes: u64| {
+        Err(format!("the record names {bytes} private bytes of the frame, more than 16777216"))
+    };
+    assert_eq!(frame(vec![-8..0, i64::MAX..i64::MIN]), frame(vec![-8..0]));
+    assert_eq!(frame(vec![-(1 << 24)..0, 0..1]).map(|_| ()), names((1 << 24) + 1));
+    assert_eq!(frame(vec![i64::MIN..i64::MAX]).map(|_| ()), names(i64::MAX as u64));
 }
