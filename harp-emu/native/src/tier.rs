@@ -477,9 +477,10 @@ impl CoreCode {
             } else if fails {
                 known.assumed.insert(head, assumed.less());
             }
-            drop(state);
-            self.shared.version.fetch_add(1, Ordering::Release);
         }
+        drop(state);
+        // Where it is forgotten already, this core must forget it, too.
+        self.shared.version.fetch_add(1, Ordering::Release);
     }
 
     /// Where there is no host code: translates, or returns for how many instructions it does not want to be asked.

@@ -434,13 +434,11 @@ impl SpirvModule {
 
     /// The name of a block: of the type, or of what it wraps, as blocks without a dynamic array are by some compilers.
     fn block_name(&self, ty: Id) -> Option<&str> {
-        self.decorations.name(ty).or_else(|| match self.types.kind(ty) {
-            Ok(Kind::Struct { members }) => match &**members {
-                [member] => self.block_name(member.ty),
-                _ => None,
-            },
+        let wrapped = match self.types.kind(ty) {
+            Ok(Kind::Struct { members }) if members.len() == 1 => Some(members[0].ty),
             _ => None,
-        })
+        };
+        [Some(ty), wrapped].into_iter().flatten().find_map(|ty| self.decorations.name(ty))
     }
 
     /// The parameter for a variable.
