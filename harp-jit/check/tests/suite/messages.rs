@@ -127,7 +127,8 @@ fn frames_that_cannot_be_followed_are_named() {
     let mut code = Vec::new();
     harp_isa::encode(&RETURN, arch, &mut code).expect("an instruction");
     let bytes = Bytes { arch, bytes: &code, literals: &[], linked: &[] };
-    let frame = |private| {
+    let frame = |private: &[(i64, i64)]| {
+        let private = private.iter().map(|&(start, end)| start..end).collect();
         let entry = Entry { private, ..Entry::default() };
         let described = Record {
             successors: vec![smallvec![]],
@@ -140,7 +141,7 @@ fn frames_that_cannot_be_followed_are_named() {
     let names = |bytes: u64| {
         Err(format!("the record names {bytes} private bytes of the frame, more than 16777216"))
     };
-    assert_eq!(frame(vec![-8..0, i64::MAX..i64::MIN]), frame(vec![-8..0]));
-    assert_eq!(frame(vec![-(1 << 24)..0, 0..1]).map(|_| ()), names((1 << 24) + 1));
-    assert_eq!(frame(vec![i64::MIN..i64::MAX]).map(|_| ()), names(i64::MAX as u64));
+    assert_eq!(frame(&[(-8, 0), (i64::MAX, i64::MIN)]), frame(&[(-8, 0)]));
+    assert_eq!(frame(&[(-(1 << 24), 0), (0, 1)]).map(|_| ()), names((1 << 24) + 1));
+    assert_eq!(frame(&[(i64::MIN, i64::MAX)]).map(|_| ()), names(i64::MAX as u64));
 }
