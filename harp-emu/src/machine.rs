@@ -452,7 +452,7 @@ impl<'m> Machine<'m> {
     }
 
     /// A core's page table, by virtual address; empty if there is no such core. It is used with
-    /// [`Translation::Tlb`](crate::Translation::Tlb) only.
+    /// [`Translation::Tlb`] only.
     pub fn page_mappings(&self, core: u16) -> Vec<PageMapping> {
         self.cores.get(usize::from(core)).map_or_else(Vec::new, |core| core.page_mappings())
     }
