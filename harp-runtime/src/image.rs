@@ -248,17 +248,20 @@ impl ImageCache {
 
     /// Takes the code out that the last machine that ran `image` has left.
     pub(crate) fn take_code(&mut self, image: &Arc<KernelImage>) -> Option<SpareCode> {
-        self.images.iter_mut().rfind(|cached| Arc::ptr_eq(&cached.image, image))?.code.take()
+        self.cached(image)?.code.take()
     }
 
     /// Keeps what a machine that ran `image` has decoded, as long as few others are used.
     pub(crate) fn keep_code(&mut self, image: &Arc<KernelImage>, code: SpareCode) {
-        if let Some(cached) =
-            self.images.iter_mut().rfind(|cached| Arc::ptr_eq(&cached.image, image))
-        {
+        if let Some(cached) = self.cached(image) {
             cached.code = Some(code);
         }
         let older = self.images.len().saturating_sub(DECODED_IMAGES);
         self.images[..older].iter_mut().for_each(|cached| cached.code = None);
+    }
+
+    /// The place of an image.
+    fn cached(&mut self, image: &Arc<KernelImage>) -> Option<&mut CachedImage> {
+        self.images.iter_mut().rfind(|cached| Arc::ptr_eq(&cached.image, image))
     }
 }
