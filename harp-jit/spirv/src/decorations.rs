@@ -37,6 +37,11 @@ impl Decorations {
                 self.member_names.insert((inst.word(0)?, inst.word(1)?), name);
             }
             Op::Decorate | Op::DecorateId | Op::DecorateString => {
+                // What is imported may have no other name.
+                if inst.word(1)? == Decoration::LinkageAttributes as u32 {
+                    let (name, _) = inst.string(2)?;
+                    self.names.entry(inst.word(0)?).or_insert(name);
+                }
                 let decorated = (inst.word(1)?, inst.rest(2).into());
                 self.of.entry(inst.word(0)?).or_default().push(decorated);
             }

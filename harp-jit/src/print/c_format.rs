@@ -24,8 +24,8 @@ pub(super) struct Conversion {
 
 /// Parses the format of a `printf` for values of these types; see
 /// [`PrintSite::from_printf`](super::PrintSite::from_printf).
-pub(super) fn parse(text: &str, types: &[Type], strings: &[String]) -> Result<Format, String> {
-    let (mut types, mut strings) = (types.iter(), strings.iter());
+pub(super) fn parse(text: &str, types: &[Type]) -> Result<Format, String> {
+    let mut types = types.iter();
     let mut format = Format::default();
     let text = text.strip_suffix('\n').unwrap_or(text);
     let mut rest = text;
@@ -40,25 +40,17 @@ pub(super) fn parse(text: &str, types: &[Type], strings: &[String]) -> Result<Fo
         let end = at + 2 + end.ok_or_else(|| format!("`{}` has no conversion", &rest[at..]))?;
         let (conversion, count) = specification(&rest[at + 1..end])?;
         rest = &rest[end..];
-        if conversion.letter == 's' {
-            let string = strings.next().ok_or("a `%s` without a constant string")?;
-            format.push_text(&conversion.text(string));
-            continue;
-        }
         for component in 0..count {
             if component > 0 {
                 format.push_text(",");
             }
             let missing = || format!("no value for `%{}`", conversion.letter);
             let &ty = types.next().ok_or_else(missing)?;
-            conversion.check(ty)?;
-            format.push_value(Shown { ty, style: Style::C(conversion) });
+            let style = Style::C(conversion.fitting(ty)?);
+            format.push_value(Shown { ty, style });
         }
     }
     format.push_text(rest);
-    if types.next().is_some() || strings.next().is_some() {
-        return Err("there are more values than conversions".to_owned());
-    }
     format.checked()
 }
 
@@ -153,8 +145,26 @@ impl Conversion {
         Err(format!("`%{}` for a value of type {ty}", self.letter))
     }
 
-    /// A string in place of `%s`.
-    fn text(self, string: &str) -> String {
+    /// The conversion for a value of this type. Where C does not say what one shows, as the value is of the other kind, it
+    /// is that kind's usual one.
+    fn fitting(self, ty: Type) -> Result<Conversion, String> {
+        let letter = match ty.is_float() {
+            _ if self.check(ty).is_ok() || self.letter == 's' => self.letter,
+            true => 'f',
+            false => 'd',
+        };
+        let fitting = Conversion { letter, ..self };
+        fitting.check(ty)?;
+        Ok(fitting)
+    }
+
+    /// Whether it shows the text at an address, which is the value.
+    pub(super) fn is_text(self) -> bool {
+        self.letter == 's'
+    }
+
+    /// Shows a text.
+    pub(super) fn text(self, string: &str) -> String {
         let length = self.precision.unwrap_or(usize::MAX);
         self.padded(String::new(), string.chars().take(length).collect(), false)
     }
@@ -298,13 +308,11 @@ mod tests {
 
     fn line(format: &str, values: &[(Type, u64)]) -> String {
         let types: Vec<Type> = values.iter().map(|&(ty, _)| ty).collect();
-        let parsed =
-            parse(format, &types, &["text".to_owned()][..usize::from(format.contains("s"))]);
-        let parsed = parsed.unwrap();
+        let parsed = parse(format, &types).unwrap();
         let again = Format::parse(&parsed.text(), &types).unwrap();
         assert_eq!(again, parsed);
         let mut bits = values.iter().map(|&(_, bits)| bits);
-        parsed.line(|_| bits.next()).unwrap()
+        parsed.line(|_| bits.next(), |address| format!("text{address}")).unwrap()
     }
 
     /// The expectations are those of the C standard's descriptions.
@@ -317,7 +325,21 @@ mod tests {
         assert_eq!(line("%hhd %hd", &[(I32, 0x1ff80); 2]), "-128 -128");
         assert_eq!(line("%ld %c%%", &[(I64, 1 << 40), (I8, 65)]), "1099511627776 A%");
         assert_eq!(line("%v2d", &[(I32, 1), (I32, 2)]), "1,2");
-        assert_eq!(line("a %s|%6s|".split('|').next().unwrap(), &[]), "a text");
+    }
+
+    #[test]
+    fn texts_are_shown_as_in_c() {
+        let addresses = [(I32, 1), (I64, 2), (I32, 3), (I32, 4)];
+        assert_eq!(line("%s|%7s|%-7s|%.2s", &addresses), "text1|  text2|text3  |te");
+    }
+
+    #[test]
+    fn values_that_do_not_fit_are_shown_as_what_they_are() {
+        let half = (F64, 0.5_f64.to_bits());
+        assert_eq!(line("%d|%8x|%.2c", &[half; 3]), "0.500000|0.500000|0.50");
+        assert_eq!(line("%f|%4e", &[(I32, 7); 2]), "7|   7");
+        let parsed = parse("%d", &[I32, F32]).unwrap();
+        assert_eq!(parsed.types().collect::<Vec<_>>(), [I32], "values behind the last conversion");
     }
 
     #[test]
@@ -341,13 +363,12 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_said() {
-        let why = |format, types: &[Type]| parse(format, types, &[]).unwrap_err();
+        let why = |format, types: &[Type]| parse(format, types).unwrap_err();
         assert_eq!(why("%d", &[]), "no value for `%d`");
-        assert_eq!(why("%d", &[F32]), "`%d` for a value of type f32");
-        assert_eq!(why("", &[I32]), "there are more values than conversions");
+        assert_eq!(why("%s", &[F32]), "`%s` for a value of type f32");
         assert_eq!(why("%", &[I32]), "`%` has no conversion");
         assert_eq!(why("%5k", &[I32]), "`%5k` is no conversion of `printf`");
         assert_eq!(why("%2000d", &[I32]), "`%2000d` is no conversion of `printf`");
-        assert_eq!(why("%s", &[]), "a `%s` without a constant string");
+        assert_eq!(why("%s", &[]), "no value for `%s`");
     }
 }

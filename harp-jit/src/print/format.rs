@@ -111,12 +111,22 @@ impl Format {
         self.values.iter().map(|(_, shown)| shown.ty)
     }
 
-    /// The line with these values; None if there are too few.
-    pub(super) fn line(&self, mut bits: impl FnMut(Type) -> Option<u64>) -> Option<String> {
+    /// The line with these values, of which some are addresses of texts; None if there are too few.
+    pub(super) fn line(
+        &self,
+        mut bits: impl FnMut(Type) -> Option<u64>,
+        mut text_at: impl FnMut(u64) -> String,
+    ) -> Option<String> {
         let mut line = String::new();
-        for (text, shown) in &self.values {
-            line.push_str(text);
-            shown.show(bits(shown.ty)?, &mut line);
+        for (before, shown) in &self.values {
+            line.push_str(before);
+            let bits = bits(shown.ty)?;
+            match shown.style {
+                Style::C(conversion) if conversion.is_text() => {
+                    line.push_str(&conversion.text(&text_at(bits)));
+                }
+                _ => shown.show(bits, &mut line),
+            }
         }
         line.push_str(&self.rest);
         Some(line)
@@ -171,7 +181,7 @@ mod tests {
         let mut bits = values.iter().map(|&(_, bits)| bits);
         let parsed = Format::parse(format, &types)?;
         assert_eq!(parsed.text(), format);
-        Ok(parsed.line(|_| bits.next()).unwrap())
+        Ok(parsed.line(|_| bits.next(), |_| unreachable!("no text is shown")).unwrap())
     }
 
     #[test]

@@ -82,8 +82,12 @@ impl PrintSite {
     }
 
     /// A place with a format of `printf` in OpenCL C (OpenCL C specification, section 6.15.14) for values of these types.
-    /// The text of a `%s` is the next of `strings`, since it must be known. A vector's components are values of their
-    /// own. A line feed at the end is left out, as each call prints a line.
+    /// A vector's components are values of their own. For `%s` the value is the address of a text that ends with a zero
+    /// byte, and is read when the kernel has ended: OpenCL C has only constant texts there. A line feed at the end is left
+    /// out, as each call prints a line.
+    ///
+    /// Where C leaves open what is shown, since an integer is given for a float or a float for an integer, the value is
+    /// shown as `%d` or `%f` does. Values behind those that the format shows are left out.
     ///
     /// # Errors
     ///
@@ -91,10 +95,9 @@ impl PrintSite {
     pub fn from_printf(
         format: &str,
         types: &[Type],
-        strings: &[String],
         place: SourcePlace,
     ) -> Result<PrintSite, String> {
-        Ok(PrintSite { format: c_format::parse(format, types, strings)?, place })
+        Ok(PrintSite { format: c_format::parse(format, types)?, place })
     }
 
     /// Words of a record.
@@ -196,14 +199,14 @@ impl PrintSites {
         head.chain(regions)
     }
 
-    /// Reads the area at `address` by `get`, which copies what is at an address: the lines in the order of the
-    /// work-items' numbers, those of each in the order in which they were printed, and how many lines did not
-    /// fit. Records that the kernel has overwritten are left out, with all behind them.
+    /// Reads the area at `address` by `get`, which copies what is at an address and returns whether memory has all of it:
+    /// the lines in the order of the work-items' numbers, those of each in the order in which they were printed, and how
+    /// many lines did not fit. Records that the kernel has overwritten are left out, with all behind them.
     pub fn read(
         &self,
         area: PrintArea,
         address: u64,
-        mut get: impl FnMut(u64, &mut [u8]),
+        mut get: impl FnMut(u64, &mut [u8]) -> bool,
     ) -> (Vec<PrintRecord>, u64) {
         let (mut records, mut dropped) = (Vec::new(), 0_u64);
         let (word, region) = (self.word_bytes(), self.region_bytes(area));
@@ -220,7 +223,7 @@ impl PrintSites {
             bytes.resize(written.min(self.capacity(area)) as usize, 0);
             get(start, &mut bytes);
             let mut words = self.words(&bytes);
-            while let Some(record) = self.record(&mut words) {
+            while let Some(record) = self.record(&mut words, &mut get) {
                 records.push(record);
             }
         }
@@ -233,16 +236,42 @@ impl PrintSites {
         words.map(|word| word.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte)))
     }
 
-    fn record(&self, words: &mut impl Iterator<Item = u64>) -> Option<PrintRecord> {
+    fn record(
+        &self,
+        words: &mut impl Iterator<Item = u64>,
+        get: &mut impl FnMut(u64, &mut [u8]) -> bool,
+    ) -> Option<PrintRecord> {
         let site = self.sites.get(usize::try_from(words.next()?).ok()?)?;
         let work_item = words.next()?;
-        let text = site.format.line(|ty| {
+        let value = |ty| {
             let bits = u32::from(self.arch.word().bits());
             let mut parts = 0..words_of(ty, self.arch);
             parts.try_fold(0, |value, part| Some(words.next()? << (part * bits) | value))
-        })?;
+        };
+        let text = site.format.line(value, |address| text_at(address, get))?;
         Some(PrintRecord { work_item, text, place: site.place.clone() })
     }
+}
+
+/// The longest text of a `%s` in bytes: lines stay readable, and memory for them bounded.
+const MAX_TEXT: usize = 1 << 12;
+
+/// The text at an address, up to a zero byte.
+fn text_at(address: u64, get: &mut impl FnMut(u64, &mut [u8]) -> bool) -> String {
+    if address == 0 {
+        return "(null)".to_owned();
+    }
+    let (mut bytes, mut byte) = (Vec::new(), [0]);
+    while bytes.len() < MAX_TEXT {
+        if !get(address.wrapping_add(bytes.len() as u64), &mut byte) {
+            return format!("(no text at {address:#x})");
+        }
+        if byte == [0] {
+            break;
+        }
+        bytes.extend(byte);
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]
@@ -278,8 +307,9 @@ mod tests {
         let memory: Vec<u8> =
             words.iter().flat_map(|word| word.to_le_bytes().into_iter().take(bytes)).collect();
         let (records, dropped) = sites.read(AREA, ADDRESS, |address, out| {
-            let at = (address - ADDRESS) as usize;
-            out.copy_from_slice(&memory[at..at + out.len()]);
+            let at = address.wrapping_sub(ADDRESS) as usize;
+            let found = memory.get(at..).and_then(|rest| rest.get(..out.len()));
+            found.map(|found| out.copy_from_slice(found)).is_some()
         });
         (records.into_iter().map(|record| (record.work_item, record.text)).collect(), dropped)
     }
@@ -306,6 +336,24 @@ mod tests {
         assert_eq!(read(&sites, &words), (wanted[..2].to_vec(), 3));
         words[4] = 3;
         assert_eq!(read(&sites, &words), (wanted[..1].to_vec(), 3));
+    }
+
+    #[test]
+    fn texts_are_read_where_they_are() {
+        let arch = "4w8/2/2/2".parse().unwrap();
+        let place = SourcePlace::from(Location::caller());
+        let site = PrintSite::from_printf("%s|%.3s\n", &[I32; 2], place).unwrap();
+        let sites = PrintSites::new(arch, vec![site]);
+        let mut words = memory(&sites);
+        let end = words.len() as u64 * 4 + ADDRESS;
+        words[7..15].copy_from_slice(&[0, 4, end, end + 1, 0, 5, 0, end + 7]);
+        words[4] += 8 * 4;
+        words.extend([u32::from_le_bytes(*b"cold"), 0x61].map(u64::from));
+        let lines = [(4, "colda|old"), (5, "(null)|")];
+        let wanted: Vec<_> = lines.map(|(item, text)| (item, text.to_owned())).into();
+        assert_eq!(read(&sites, &words), (wanted, 0));
+        words[9] = end + 8;
+        assert_eq!(read(&sites, &words).0[0].1, format!("(no text at {:#x})|old", end + 8));
     }
 
     #[test]

@@ -49,7 +49,8 @@ impl Printer {
         at.ins().iadd(first, x)
     }
 
-    /// Appends a record with values of the types that `site`, number `number` of the kernel's, was made for.
+    /// Appends a record with values of the types that `site`, number `number` of the kernel's, was made for. Those that
+    /// its format does not show are left out.
     ///
     /// There is no branch: a record that does not fit goes behind the limit, and is not kept.
     pub fn append(
@@ -75,7 +76,7 @@ impl Printer {
             place += 1;
         }
         debug_assert_eq!(place, RECORD_HEAD);
-        for &value in values {
+        for (&value, _) in values.iter().zip(site.format.types()) {
             let ty = b.func.dfg.value_type(value);
             let bits = match ty.is_float() {
                 true => b.ins().bitcast(ty.as_int(), MemFlagsData::new(), value),

@@ -229,8 +229,9 @@ fn use_all(kernel: &Kernel) {
             memory[at as usize..][..word].copy_from_slice(&value.to_le_bytes()[..word]);
         }
         let get = |memory: &[u8], at: u64, out: &mut [u8]| {
-            let start = (at - 0x1000) as usize;
-            out.copy_from_slice(&memory[start..start + out.len()]);
+            let start = at.wrapping_sub(0x1000) as usize;
+            let found = memory.get(start..).and_then(|rest| rest.get(..out.len()));
+            found.map(|found| out.copy_from_slice(found)).is_some()
         };
         prints.read(area, 0x1000, |at, out| get(&memory, at, out));
         memory.fill(0xff);

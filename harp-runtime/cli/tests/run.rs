@@ -106,7 +106,10 @@ fn work_groups_have_local_memory() {
 #[test]
 fn kernels_print_and_constants_are_specialized() {
     let folder = TempDir::new().unwrap();
-    let line = format!("run {} -a {MACHINE} --grid 2", module("printing.32.O2.spv").display());
+    let line = format!(
+        "run {} -a {MACHINE} --kernel lines --grid 2",
+        module("printing.32.O2.spv").display()
+    );
     let printed = succeeds(folder.path(), &format!("{line} --arg i32x2:7 --arg f32:1,2"));
     assert!(printed.starts_with("[0] 0:  1.00|7"), "{printed}");
     let object =
@@ -145,6 +148,20 @@ fn promises_of_kernels_are_listed() {
     let [constant, plain] = [list("from_constant"), list("from_global")];
     assert!(constant.contains("  sizes: a buffer of i32, constant\n  out: a buffer of i32\n"));
     assert!(plain.contains("  sizes: a buffer of i32\n"), "{plain}");
+}
+
+#[test]
+fn kernels_that_are_not_supported_are_listed_with_the_reason() {
+    let list =
+        |arch: &str| format!("run {} -a {arch} --list", module("images.32.O2.spv").display());
+    let text = succeeds(Path::new("."), &list("harp32"));
+    let reason = text.strip_prefix("with_image\n  error: `").unwrap();
+    assert!(reason.ends_with("OpTypeImage, is not supported\nwithout\n  out: a buffer of i32\n"));
+    // Where there is nothing else to be listed, that is why.
+    let (code, _, message) = fails(Path::new("."), &list("harp32 --kernel with_image"));
+    assert!(code == 1 && message.contains("OpTypeImage, is not supported"), "{message}");
+    let (code, _, message) = fails(Path::new("."), &list("harp64"));
+    assert!(code == 1 && message.contains("the module has 4-byte addresses"), "{message}");
 }
 
 #[test]

@@ -357,7 +357,7 @@ struct Printing<'a> {
 
 impl Printing<'_> {
     fn read(&self, device: &Device, config: LaunchConfig) -> Printed {
-        let get = |address, out: &mut [u8]| device.get(address, out);
+        let get = |address, out: &mut [u8]| device.memory().read(address, out).is_ok();
         let (records, dropped) = self.sites.read(self.area, self.memory.address(), get);
         Printed::new(config.grid, records, dropped)
     }

@@ -1,6 +1,7 @@
 //! `printf`: each call is a line of what the launch reports.
 
-use cranelift_codegen::ir::types;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{self, InstBuilder, types};
 use harp_jit::PrintSite;
 use rspirv::spirv::Op;
 
@@ -15,18 +16,53 @@ use crate::values::Parts;
 /// The longest text.
 const MAX_TEXT: usize = 1 << 16;
 
+/// The most formats among which a call chooses.
+const MOST_FORMATS: usize = 16;
+
+/// A place in a variable of the module: the variable, and the distance from its start.
+type Spot = (Id, i64);
+
 impl Translator<'_, '_, '_> {
     pub(super) fn printf(&mut self, inst: Instruction<'_>) -> Result<()> {
         let (&format, args) = inst.operands.split_first().ok_or_else(missing)?;
-        let format = self.constant_text(format)?.ok_or_else(|| {
-            SpirvErrorKind::unsupported("`printf` with a format that is no constant string")
-        })?;
-        let (mut values, mut strings) = (Parts::new(), Vec::new());
+        let spots = self.known_addresses(format).unwrap_or_default();
+        let texts = spots.iter().map(|&spot| self.text_at(spot));
+        let texts: Option<Vec<String>> = texts.collect::<Result<_>>()?;
+        let formats: Vec<_> = spots.into_iter().zip(texts.unwrap_or_default()).collect();
+        let Some((last, others)) = formats.split_last() else {
+            let what = "`printf` with a format that is no constant string";
+            return Err(SpirvErrorKind::unsupported(what));
+        };
+        let values = self.printed(args)?;
+        // Optimizers make one call of two with the same values.
+        let after = (!others.is_empty()).then(|| self.b.create_block());
+        for ((variable, offset), text) in others {
+            let chosen = self.value(format)?.parts[0];
+            let start = self.global_address(*variable)?;
+            let address = self.b.ins().iadd_imm_s(start, *offset);
+            let is_this = self.b.ins().icmp(IntCC::Equal, chosen, address);
+            let [this, other] = [(); 2].map(|()| self.b.create_block());
+            self.b.ins().brif(is_this, this, &[], other, &[]);
+            self.b.switch_to_block(this);
+            self.print(text, &values)?;
+            self.b.ins().jump(after.unwrap_or(other), &[]);
+            self.b.switch_to_block(other);
+        }
+        self.print(&last.1, &values)?;
+        if let Some(after) = after {
+            self.b.ins().jump(after, &[]);
+            self.b.switch_to_block(after);
+        }
+        let zero = self.bits(types::I32, 0);
+        let parts = Parts::from_slice(&[zero]);
+        self.check_parts(inst.ty, &parts)?;
+        self.set(inst, parts)
+    }
+
+    /// The numbers and addresses that are to be printed.
+    fn printed(&mut self, args: &[Id]) -> Result<Parts> {
+        let mut values = Parts::new();
         for &arg in args {
-            if let Some(text) = self.constant_text(arg)? {
-                strings.push(text);
-                continue;
-            }
             let value = self.value(arg)?;
             if self.is_vector_of(value.ty, Of::Float)? && self.is_half(value.ty)? {
                 for part in value.parts {
@@ -40,24 +76,25 @@ impl Translator<'_, '_, '_> {
                 return Err(self.mismatch(arg, value.ty, "numbers".to_owned()));
             }
         }
+        Ok(values)
+    }
+
+    /// Prints values by a format.
+    fn print(&mut self, format: &str, values: &[ir::Value]) -> Result<()> {
         let kinds: Vec<_> = values.iter().map(|&value| self.b.func.dfg.value_type(value)).collect();
         let place = self.module.source_place(self.at);
-        let site = PrintSite::from_printf(&format, &kinds, &strings, place).map_err(|what| {
+        let site = PrintSite::from_printf(format, &kinds, place).map_err(|what| {
             SpirvErrorKind::unsupported(format!("`printf` of {format:?}: {what}; it"))
         })?;
         let (number, arch) = (self.unit.prints.len(), self.unit.arch);
         let printer = self.prologue.printer(self.b.func, self.unit.argument_words);
-        printer.append(&mut self.b, arch, number, &site, &values);
+        printer.append(&mut self.b, arch, number, &site, values);
         self.unit.prints.push(site);
-        let zero = self.bits(types::I32, 0);
-        let parts = Parts::from_slice(&[zero]);
-        self.check_parts(inst.ty, &parts)?;
-        self.set(inst, parts)
+        Ok(())
     }
 
-    /// The text at an address that is known, if it is one: in a variable with constant bytes.
-    fn constant_text(&self, id: Id) -> Result<Option<String>> {
-        let Some((variable, offset)) = self.known_address(id, 0) else { return Ok(None) };
+    /// The text at a place, if it is in a variable with constant bytes.
+    fn text_at(&self, (variable, offset): Spot) -> Result<Option<String>> {
         let module = self.module;
         let Some(initializer) = module.globals[&variable].initializer else { return Ok(None) };
         let leaves = module.types.all_leaves(module.globals[&variable].ty, self.unit.word)?;
@@ -77,8 +114,40 @@ impl Translator<'_, '_, '_> {
         Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
     }
 
-    /// The variable of the module that an address is in, and the distance from its start.
-    fn known_address(&self, id: Id, depth: u32) -> Option<(Id, i64)> {
+    /// The places among which an address is, each once, if they are known: what is chosen of several.
+    fn known_addresses(&self, id: Id) -> Option<Vec<Spot>> {
+        let (mut spots, mut todo, mut seen) = (Vec::new(), vec![id], vec![id]);
+        while let Some(id) = todo.pop() {
+            if let Some(spot) = self.known_address(id, 0) {
+                if !spots.contains(&spot) {
+                    spots.push(spot);
+                }
+                continue;
+            }
+            let inst = self.definition(id)?;
+            let from = match inst.op {
+                Op::Select => inst.rest(1).iter().step_by(1),
+                Op::Phi => inst.rest(0).iter().step_by(2),
+                Op::Bitcast | Op::PtrCastToGeneric | Op::GenericCastToPtr => {
+                    inst.rest(0).iter().step_by(1)
+                }
+                _ => return None,
+            };
+            for &id in from {
+                if !seen.contains(&id) {
+                    seen.push(id);
+                    todo.push(id);
+                }
+            }
+            if seen.len() > MOST_FORMATS {
+                return None;
+            }
+        }
+        Some(spots)
+    }
+
+    /// The place that an address is of.
+    fn known_address(&self, id: Id, depth: u32) -> Option<Spot> {
         let module = self.module;
         if module.constants.contains(id) {
             return match module.constants.scalar(id, &module.types).ok()? {

@@ -14,7 +14,7 @@ const MAX_SLOT_BYTES: u64 = 1 << 20;
 
 impl Translator<'_, '_, '_> {
     /// The address of a variable of the module.
-    pub(super) fn global_address(&mut self, variable: Id) -> Result<ir::Value> {
+    pub(crate) fn global_address(&mut self, variable: Id) -> Result<ir::Value> {
         match self.global(variable)? {
             Def::Value(Val { parts, .. }) if parts.len() == 1 => Ok(parts[0]),
             _ => {

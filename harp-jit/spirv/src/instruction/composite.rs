@@ -21,7 +21,8 @@ impl Translator<'_, '_, '_> {
                 let value = self.zero(inst.ty)?;
                 self.set(inst, value.parts)?;
             }
-            Op::CopyObject => {
+            // What is expected is a hint.
+            Op::CopyObject | Op::ExpectKHR => {
                 let def = self.def(inst.word(0)?)?;
                 if let Def::Value(value) = &def
                     && value.ty != inst.ty
@@ -70,7 +71,12 @@ impl Translator<'_, '_, '_> {
                     return Err(self.mismatch(inst.word(0)?, value.ty, "a vector".to_owned()));
                 }
                 let index = self.integer(inst.word(1)?)?;
-                let picked = self.pick(&value.parts, index);
+                let mut picked = self.pick(&value.parts, index);
+                if let Some(beyond) = self.beyond_dimensions(inst.word(0)?)? {
+                    let count = value.parts.len() as i64;
+                    let inside = self.b.ins().icmp_imm_u(IntCC::UnsignedLessThan, index, count);
+                    picked = self.b.ins().select(inside, picked, beyond);
+                }
                 self.set(inst, Parts::from_slice(&[picked]))?;
             }
             Op::VectorInsertDynamic => {
@@ -95,6 +101,12 @@ impl Translator<'_, '_, '_> {
         if let (Def::LoadedBuiltin(place), &[index]) = (self.def(whole)?, inst.rest(1))
             && place.component.is_none()
         {
+            let count = self.module.types.components(place.ty)?.1;
+            if index >= count
+                && let Some(beyond) = self.beyond_dimensions(whole)?
+            {
+                return self.set(inst, Parts::from_slice(&[beyond]));
+            }
             let (ty, _) = self.module.types.part(place.ty, index.into())?;
             if ty == inst.ty {
                 let value = self.builtin_component(place.ty, place.builtin, index)?;

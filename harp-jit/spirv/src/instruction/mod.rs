@@ -40,10 +40,13 @@ impl Translator<'_, '_, '_> {
         }
         match inst.op {
             Op::ExtInst => self.extended(inst),
-            // Control flow is taken as it is: merges are hints.
-            Op::Nop | Op::SelectionMerge | Op::LoopMerge | Op::LifetimeStart | Op::LifetimeStop => {
-                Ok(())
-            }
+            // Control flow is taken as it is: merges are hints, as assumptions are.
+            Op::Nop
+            | Op::SelectionMerge
+            | Op::LoopMerge
+            | Op::LifetimeStart
+            | Op::LifetimeStop
+            | Op::AssumeTrueKHR => Ok(()),
             op => Err(SpirvErrorKind::unsupported(op_name(op))),
         }
     }

@@ -63,6 +63,14 @@ kernel void ids(global uint *out) {
     o[21] = get_work_dim();
 }
 
+// There are three dimensions at most.
+kernel void beyond(global uint *out, int dim) {
+    uint given[] = {get_global_id(dim), get_local_id(dim), get_group_id(dim), get_global_offset(dim),
+                    get_global_size(dim), get_local_size(dim), get_num_groups(dim), get_local_size(3), get_group_id(4)};
+    for (int n = 0; n < 9; n++)
+        out[n] = given[n];
+}
+
 void add_up(local int *sums, int value) {
     barrier(CLK_LOCAL_MEM_FENCE);
     int l = get_local_id(0);

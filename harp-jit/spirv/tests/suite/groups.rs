@@ -57,6 +57,24 @@ fn work_items_wait_together_wherever_they_come_from() {
     });
 }
 
+/// The defaults are those of the OpenCL C specification, section 6.15.1.
+#[test]
+fn dimensions_that_there_are_not_have_an_extent_of_one() {
+    everywhere("groups", |case| {
+        let out = case.zeros::<u32>(9);
+        let config =
+            LaunchConfig::grid_3d(1, 1, 6).with_groups([1, 1, 6]).with_checks(Checks::none());
+        let given = |dim: i32| {
+            case.launch("beyond", config, &[Arg::from(&out), Arg::from(dim)]);
+            case.read(&out)
+        };
+        assert_eq!(given(2)[4..], [6, 6, 1, 1, 0], "{case}");
+        for dim in [3, 4, 16, -1] {
+            assert_eq!(given(dim), [0, 0, 0, 0, 1, 1, 1, 1, 0], "{dim} on {case}");
+        }
+    });
+}
+
 #[test]
 fn groups_copy_together() {
     everywhere("groups", |case| {
@@ -161,6 +179,19 @@ fn kernels_print_as_in_c() {
             [0] 0:  0.50|1     |000001|1|a|text\n[0] 100%\n\
             [1] 1:  1.25|-2    |-00002|fffffffe|b|text\n[1] 100%\n\
             [2] 2: -3.00|3     |000003|3|c|text\n[2] 3,1,2,3 -3.000000,0.500000\n[2] 100%\n";
+        assert_eq!(report.printed.to_string(), wanted, "{case}");
+    });
+}
+
+#[test]
+fn kernels_print_what_is_chosen() {
+    everywhere("printing", |case| {
+        let (x, f) = (case.buffer(&[1, -2, 3]), case.buffer(&[0.5_f32, 1.25, -3.0]));
+        let report = case.line("chosen", 3, &[Arg::from(&x), Arg::from(&f)]);
+        let wanted = "\
+            [0] odd one|    on\n[0] small is 001\n[0] 0.500000 1|0\n[0] \n\
+            [1] even zero|    on\n[1] small is -02\n[1] 1.250000 -2|1\n[1] \n\
+            [2] odd many|    on\n[2] 3 is large\n[2] -3.000000 3|2\n[2] \n";
         assert_eq!(report.printed.to_string(), wanted, "{case}");
     });
 }

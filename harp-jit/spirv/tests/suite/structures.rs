@@ -167,3 +167,23 @@ fn indices_have_signs() {
         assert_eq!(case.read(&ints), [6, 7, 8, 9, 10], "{case}");
     });
 }
+
+#[test]
+fn hints_change_nothing() {
+    with_addresses(|case| {
+        let counts = case.buffer(&[5_u32, 0]);
+        case.launch("hints", LaunchConfig::grid_1d(1), &[Arg::from(&counts)]);
+        assert_eq!(case.read(&counts), [5, 5], "{case}");
+    });
+}
+
+#[test]
+fn functions_of_other_modules_are_named() {
+    with_addresses(|case| {
+        let error = case.module.kernel("calls", case.arch).unwrap_err();
+        assert!(
+            error.to_string().contains("the function `elsewhere`, which is imported"),
+            "{error}"
+        );
+    });
+}

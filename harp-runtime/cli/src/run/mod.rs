@@ -19,7 +19,7 @@ use super::error::CliError;
 use super::files::Output;
 use super::numbers::{number, seconds, size};
 use super::options::CodeOptions;
-use super::source::{KernelOf, Parameter, ProgramFile};
+use super::source::{KernelOf, Named, Parameter, ProgramFile};
 pub(super) use arguments::ArgumentError;
 use arguments::{Array, Bound, bind};
 use results::{Buffers, Results, findings};
@@ -118,8 +118,8 @@ impl Run {
         let arch = self.target.arch;
         let source = self.program.load(arch)?;
         if self.list {
-            let kernels = self.program.kernels(&source, arch)?;
-            return Output::Stdout.write(listing(&kernels)?.as_bytes());
+            let kernels = self.program.kernels_by_name(&source, arch)?;
+            return Output::Stdout.write(listing(kernels)?.as_bytes());
         }
         self.results.spares(&[self.program.input().clone()])?;
         let kernel = self.program.one_kernel(&source, arch)?;
@@ -295,11 +295,24 @@ impl Launch {
     }
 }
 
-/// The kernels of a program with what they take.
-fn listing(kernels: &[KernelOf<'_>]) -> Result<String, CliError> {
+/// The kernels of a program with what they take, or why they are not supported.
+///
+/// # Errors
+///
+/// If no kernel is supported.
+fn listing(kernels: Vec<Named<'_>>) -> Result<String, CliError> {
+    let is_any_supported = kernels.iter().any(|(_, kernel)| kernel.is_ok());
     let mut text = String::new();
-    for kernel in kernels {
-        text += kernel.name();
+    for (name, kernel) in kernels {
+        text += &name;
+        let kernel = match kernel {
+            Ok(kernel) => kernel,
+            Err(error) if is_any_supported => {
+                text += &format!("\n  error: {error}\n");
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
         if let Some([x, y, z]) = kernel.local_size() {
             text += &format!(", in groups of {x} x {y} x {z}");
         }

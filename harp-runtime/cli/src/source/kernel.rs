@@ -28,6 +28,9 @@ pub(in super::super) enum KernelOf<'s> {
     Spirv(Box<SpirvKernel>),
 }
 
+/// The name of a kernel, and the kernel if it is supported.
+pub(in super::super) type Named<'s> = (String, Result<KernelOf<'s>, SourceError>);
+
 /// What a kernel takes as one argument of the command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in super::super) struct Parameter {
@@ -80,19 +83,32 @@ impl ProgramFile {
         source: &'s Source,
         arch: ArchId,
     ) -> Result<Vec<KernelOf<'s>>, SourceError> {
+        let all = self.kernels_by_name(source, arch)?;
+        all.into_iter().map(|(_, kernel)| kernel).collect()
+    }
+
+    /// The same, each by its name, also those that are not supported.
+    pub(in super::super) fn kernels_by_name<'s>(
+        &self,
+        source: &'s Source,
+        arch: ArchId,
+    ) -> Result<Vec<Named<'s>>, SourceError> {
         if self.kernel.is_some() {
-            return Ok(vec![self.one_kernel(source, arch)?]);
+            let kernel = self.one_kernel(source, arch)?;
+            return Ok(vec![(kernel.name().to_owned(), Ok(kernel))]);
         }
-        match source {
+        Ok(match source {
             Source::Clif(file) => {
                 let kernels = file.functions().iter().filter(is_kernel);
-                Ok(kernels.map(|function| KernelOf::Clif { file, function, arch }).collect())
+                let kernel = |function| KernelOf::Clif { file, function, arch };
+                kernels.map(|function| (function.name.clone(), Ok(kernel(function)))).collect()
             }
             Source::Spirv(module) => {
                 let names = module.entry_points().iter().map(EntryPoint::name);
-                names.map(|name| self.entry_point(module, name, arch)).collect()
+                let kernel = |name: &str| self.entry_point(module, name, arch);
+                names.map(|name| (name.to_owned(), kernel(name))).collect()
             }
-        }
+        })
     }
 
     fn entry_point(

@@ -15,7 +15,7 @@ use harp_jit::text::{TextError, TextFile};
 use harp_spirv::SpirvModule;
 
 pub(super) use error::SourceError;
-pub(super) use kernel::{KernelOf, Parameter, Takes};
+pub(super) use kernel::{KernelOf, Named, Parameter, Takes};
 
 use super::error::CliError;
 use super::files::Input;
