@@ -22,6 +22,9 @@ const MAX_DEPTH: u32 = 64;
 /// The most scalars of a value that is not in memory.
 pub(crate) const MAX_LEAVES: u64 = 4096;
 
+/// What a pointer points to that is not defined yet: the id of nothing.
+const NO_TYPE: Id = 0;
+
 /// What a type is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -114,6 +117,8 @@ pub(crate) type Leaves = SmallVec<[Leaf; 4]>;
 #[derive(Clone, Debug)]
 pub(crate) struct Types {
     by_id: HashMap<Id, Type>,
+    /// The pointers that are declared only, as those in what they point to are.
+    forward: HashMap<Id, StorageClass>,
     /// Bytes of an address; those that the machine has if there are only logical ones.
     address_bytes: Option<u8>,
 }
@@ -121,7 +126,24 @@ pub(crate) struct Types {
 impl Types {
     /// No types yet; addresses in memory have a size unless they are logical.
     pub(crate) fn new(address_bytes: Option<u8>) -> Types {
-        Types { by_id: HashMap::new(), address_bytes }
+        Types { by_id: HashMap::new(), forward: HashMap::new(), address_bytes }
+    }
+
+    /// Declares a pointer that is defined behind its uses.
+    pub(crate) fn declare_pointer(
+        &mut self,
+        inst: Instruction<'_>,
+        decorations: &Decorations,
+    ) -> Result<()> {
+        let class = inst.enumerant(1, "storage class", StorageClass::from_u32)?;
+        let id = inst.word(0)?;
+        let pointer = self.measured(Kind::Pointer { class, to: NO_TYPE }, id, decorations)?;
+        if self.by_id.contains_key(&id) {
+            return Err(SpirvErrorKind::malformed("this pointer is defined already"));
+        }
+        self.by_id.insert(id, pointer);
+        self.forward.insert(id, class);
+        Ok(())
     }
 
     /// The type with an id.
@@ -156,7 +178,14 @@ impl Types {
                 limit,
             });
         }
-        if self.by_id.insert(inst.id, ty).is_some() {
+        let declared = self.forward.remove(&inst.id);
+        if let Some(declared) = declared
+            && !matches!(ty.kind, Kind::Pointer { class, .. } if class == declared)
+        {
+            let what = format!("it was declared as a pointer to {declared:?}");
+            return Err(SpirvErrorKind::malformed(what));
+        }
+        if self.by_id.insert(inst.id, ty).is_some() && declared.is_none() {
             return Err(SpirvErrorKind::malformed("this id is defined twice"));
         }
         Ok(())

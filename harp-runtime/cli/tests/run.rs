@@ -260,7 +260,9 @@ fn what_is_wrong_is_named() {
         (2, "saxpy --print :3", "expected the name of a parameter"),
         (2, "saxpy --compare y", "expected the name of a parameter and a file"),
         (2, "saxpy --group 0", "expected one to three positive numbers"),
-        (2, "saxpy --spec x=1", "expected the number of a constant"),
+        (2, "saxpy --spec x", "expected a constant and its value"),
+        (1, "saxpy --spec x=1", "constants of SPIR-V have numbers, and `x` is none"),
+        (1, "saxpy --spec 0=0.5", "0.5 for constant 0 needs a type, such as `0=f32:0.5`"),
     ] {
         let args = args.replace("f33x8", "f33x8:1");
         let (given, _, message) = fails(folder.path(), &format!("{line} {args}"));
@@ -400,6 +402,13 @@ fn shaders_are_read() {
     let given = "--arg Numbers=i32:1,2,3 --arg Sizes=i32:10,0 --print Numbers";
     assert_eq!(succeeds(path, &format!("{line} {given}")), "Numbers: 11 12 13\n");
 
+    // Versions before 4.40 and those of OpenGL ES.
+    for version in ["430", "310 es"] {
+        let shader = shader.replace("450", version);
+        fs::write(path.join("blocks.comp"), shader).unwrap();
+        assert_eq!(succeeds(path, &format!("{line} {given}")), "Numbers: 11 12 13\n");
+    }
+
     fs::write(path.join("wrong.wgsl"), "fn f() -> u32 { return 1.5; }").unwrap();
     let (code, _, message) = fails(path, "run wrong.wgsl -a harp32 --list");
     assert_eq!(code, 1);
@@ -408,6 +417,42 @@ fn shaders_are_read() {
     let (code, _, message) = fails(path, "run wrong.glsl -a harp32 --list");
     assert_eq!(code, 1);
     assert!(message.contains("`naga` refused it"), "{message}");
+}
+
+#[test]
+fn constants_of_shaders_are_given_by_number_and_name() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path();
+    let wgsl = "
+        override size: u32 = 4;
+        override factor: f32;
+        @id(7) override adds: bool = false;
+        @group(0) @binding(0) var<storage, read_write> numbers: array<f32>;
+        @compute @workgroup_size(size)
+        fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+            numbers[id.x] = select(numbers[id.x] * factor, numbers[id.x] + factor, adds);
+        }";
+    fs::write(path.join("scale.wgsl"), wgsl).unwrap();
+    let line = format!("run scale.wgsl -a {MACHINE} --grid 1 --arg f32:1,2,3,4 --print 0");
+    let of = |given: &str| succeeds(path, &format!("{line} {given}"));
+    assert_eq!(of("--spec factor=0.5"), "numbers: 0.5 1 1.5 2\n");
+    assert_eq!(of("--spec factor=2 --spec size=2"), "numbers: 2 4 3 4\n");
+    assert_eq!(of("--spec factor=10 --spec 7=true --spec size=3"), "numbers: 11 12 13 4\n");
+    let message = |given: &str| fails(path, &format!("{line} {given}")).2;
+    let missing = message("--spec size=1");
+    assert!(missing.contains("Missing value"), "{missing}");
+    let unknown = message("--spec factor=1 --spec other=2");
+    assert!(unknown.contains("'other' not found in the shader"), "{unknown}");
+
+    let glsl = "#version 450
+        layout(local_size_x = 1) in;
+        layout(constant_id = 3) const int n = 5;
+        layout(set = 0, binding = 0) buffer Numbers { int numbers[]; };
+        void main() { numbers[gl_GlobalInvocationID.x] += n; }";
+    fs::write(path.join("add.comp"), glsl).unwrap();
+    let line = format!("run add.comp -a {MACHINE} --grid 2 --arg i32:1,2 --print 0");
+    assert_eq!(succeeds(path, &line), "Numbers: 6 7\n");
+    assert_eq!(succeeds(path, &format!("{line} --spec 3=-1")), "Numbers: 0 1\n");
 }
 
 #[test]

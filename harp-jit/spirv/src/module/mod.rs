@@ -222,6 +222,7 @@ impl SpirvModule {
                 Ok(())
             }
             Op::Variable => self.global(at),
+            Op::TypeForwardPointer => self.types.declare_pointer(inst, &self.decorations),
             op if declares(op) == Declares::Type => {
                 let constants = &self.constants;
                 self.types.define(inst, &self.decorations, |types, id| constants.length(id, types))
@@ -438,7 +439,6 @@ fn is_ignored(op: Op) -> bool {
             | Op::DecorationGroup
             | Op::GroupDecorate
             | Op::GroupMemberDecorate
-            | Op::TypeForwardPointer
             | Op::AliasDomainDeclINTEL
             | Op::AliasScopeDeclINTEL
             | Op::AliasScopeListDeclINTEL

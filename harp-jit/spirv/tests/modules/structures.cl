@@ -64,3 +64,46 @@ kernel void apart(global char *bytes, uint by, global uint *out) {
     global tight *whole = (global tight *)(bytes + 4 * i);
     out[i] = *(global uint *)(bytes + 4 * i + by) + 2 * (uint)whole->value;
 }
+
+struct node {
+    int value;
+    global struct node *next;
+};
+
+// Nodes are linked from the last to the first, then added up from each one on.
+kernel void linked(global struct node *nodes, global int *sums) {
+    int i = get_global_id(0);
+    nodes[i].next = i > 0 ? &nodes[i - 1] : 0;
+    nodes[i].value = i * i;
+    barrier(CLK_GLOBAL_MEM_FENCE);
+    int sum = 0;
+    for (global struct node *node = &nodes[i]; node; node = node->next)
+        sum += node->value;
+    sums[i] = sum;
+}
+
+struct leaf;
+
+struct branch {
+    struct leaf *leaves[2];
+    int weight;
+};
+
+struct leaf {
+    struct branch *owner;
+    int weight;
+};
+
+// Structures that point to each other, in a work-item's own memory.
+kernel void owned(global int *out) {
+    int i = get_global_id(0);
+    struct branch branch;
+    struct leaf leaves[2];
+    branch.weight = 10 * i;
+    for (int n = 0; n < 2; n++) {
+        leaves[n].weight = n + i;
+        leaves[n].owner = &branch;
+        branch.leaves[n ^ i & 1] = &leaves[n];
+    }
+    out[i] = 100 * branch.leaves[0]->weight + branch.leaves[1]->owner->weight;
+}

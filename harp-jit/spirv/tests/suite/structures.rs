@@ -139,6 +139,26 @@ fn what_is_not_aligned_as_the_module_says_is_found() {
     });
 }
 
+#[test]
+fn structures_point_to_structures() {
+    everywhere("structures", |case| {
+        let len = 12;
+        let word = usize::from(case.arch.word().bytes());
+        let (nodes, sums) = (case.zeros::<u8>(2 * word * len), case.zeros::<i32>(len));
+        let config = LaunchConfig::grid_1d(len).with_groups_1d(len);
+        case.launch("linked", config, &[Arg::from(&nodes), Arg::from(&sums)]);
+        let wanted = (0..len as i32).scan(0, |sum, i| {
+            *sum += i * i;
+            Some(*sum)
+        });
+        assert_eq!(case.read(&sums), wanted.collect::<Vec<_>>(), "{case}");
+        let out = case.zeros::<i32>(len);
+        case.line("owned", len, &[Arg::from(&out)]);
+        let wanted = (0..len as i32).map(|i| 100 * (i + (i & 1)) + 10 * i);
+        assert_eq!(case.read(&out), wanted.collect::<Vec<_>>(), "{case}");
+    });
+}
+
 /// Tests the module of assembly about addresses on machines with words of 8 bytes.
 fn with_addresses(test: impl Fn(&Case)) {
     for id in &MACHINES[2..] {

@@ -23,8 +23,14 @@ pub(in super::super) enum SourceError {
     Build(#[from] BuildError),
     #[error(transparent)]
     Compile(#[from] ModuleError),
-    #[error("{file}: `{option}` is for SPIR-V, and for what is compiled to it")]
+    #[error("{file}: `{option}` is for SPIR-V, WGSL and GLSL")]
     NotSpirv { file: Input, option: &'static str },
+    #[error("{file}: constants of SPIR-V have numbers, and `{constant}` is none")]
+    NamedConstant { file: Input, constant: String },
+    #[error(
+        "{file}: {value} for constant {constant} needs a type, such as `{constant}=f32:{value}`"
+    )]
+    UntypedConstant { file: Input, constant: String, value: f64 },
     #[error("{file}: `--call` calls a function, and `harp run` runs kernels")]
     CallOfKernel { file: Input },
     #[error("{file}: `--cl-option` is for OpenCL C")]

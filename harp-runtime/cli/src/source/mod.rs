@@ -4,6 +4,7 @@ mod error;
 mod kernel;
 mod opencl;
 mod shader;
+mod specialization;
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -19,8 +20,7 @@ pub(super) use kernel::{KernelOf, Named, Parameter, Takes};
 
 use super::error::CliError;
 use super::files::Input;
-use super::numbers::number;
-use super::values::{Element, ValueError};
+use specialization::Specialization;
 
 /// The word with which a SPIR-V module begins.
 const SPIRV_MAGIC: [u8; 4] = 0x0723_0203_u32.to_le_bytes();
@@ -35,13 +35,17 @@ pub(super) struct ProgramFile {
     /// The kernel, if the program has several
     #[arg(long, value_name = "NAME")]
     kernel: Option<String>,
-    /// Give a specialization constant of SPIR-V a value, such as `0=64`, `3=true` or `1=f32:0.5`; may be given several times
-    #[arg(long, value_name = "ID=VALUE", value_parser = specialization)]
-    spec: Vec<(u32, u64)>,
+    /// Give a specialization constant of SPIR-V or GLSL or an `override` of WGSL a value, by its number or else its name, such as
+    /// `0=64`, `3=true`, `1=f32:0.5` or `size=64`; may be given several times
+    #[arg(long, value_name = "CONSTANT=VALUE", value_parser = Specialization::parse)]
+    spec: Vec<Specialization>,
     /// Pass an option to the compiler of OpenCL C, such as `-DSIZE=16`; may be given several times
     #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
     cl_option: Vec<String>,
 }
+
+/// Makes a SPIR-V module of the text of a shader, with values for its constants.
+type Translate = fn(&Input, &str, Vec<(String, f64)>) -> Result<Vec<u8>, SourceError>;
 
 /// A program that was read.
 pub(super) enum Source {
@@ -77,12 +81,8 @@ impl ProgramFile {
             return Err(SourceError::NotOpenCl { file: self.file.clone() }.into());
         }
         match language {
-            Some(Language::Wgsl) => {
-                self.spirv(&shader::from_wgsl(&self.file, &self.file.read_text()?)?)
-            }
-            Some(Language::Glsl) => {
-                self.spirv(&shader::from_glsl(&self.file, &self.file.read_text()?)?)
-            }
+            Some(Language::Wgsl) => self.shader(shader::from_wgsl),
+            Some(Language::Glsl) => self.shader(shader::from_glsl),
             Some(Language::Clif) => self.clif(self.file.read()?),
             Some(Language::Spirv) => self.spirv(&self.file.read()?),
             _ => {
@@ -108,8 +108,20 @@ impl ProgramFile {
         })
     }
 
+    /// A program in a language that naga reads, which also gives its constants their values.
+    fn shader(&self, translate: Translate) -> Result<Source, CliError> {
+        let constants = self.spec.iter().map(Specialization::of_shader).collect();
+        let bytes = translate(&self.file, &self.file.read_text()?, constants)?;
+        self.module(&bytes, &[])
+    }
+
     fn spirv(&self, bytes: &[u8]) -> Result<Source, CliError> {
-        let module = SpirvModule::parse_specialized(bytes, &self.spec);
+        let constants = self.spec.iter().map(|constant| constant.of_spirv(&self.file));
+        self.module(bytes, &constants.collect::<Result<Vec<_>, _>>()?)
+    }
+
+    fn module(&self, bytes: &[u8], constants: &[(u32, u64)]) -> Result<Source, CliError> {
+        let module = SpirvModule::parse_specialized(bytes, constants);
         let module = module.map_err(|error| SourceError::spirv(&self.file, error))?;
         Ok(Source::Spirv(Box::new(module)))
     }
@@ -131,47 +143,5 @@ impl ProgramFile {
     /// Whether a kernel was asked for: of CLIF text then that function, as a kernel, instead of all functions as such.
     pub(super) fn names_kernel(&self) -> bool {
         self.kernel.is_some()
-    }
-}
-
-/// A specialization constant: its number and the bits of its value.
-fn specialization(text: &str) -> Result<(u32, u64), SpecializationError> {
-    let wrong = || SpecializationError::Form;
-    let (id, value) = text.split_once('=').ok_or_else(wrong)?;
-    let id = number(id).ok().and_then(|id| u32::try_from(id).ok()).ok_or_else(wrong)?;
-    let (element, value) = match value.split_once(':') {
-        Some((name, value)) => (Element::named(name).ok_or_else(wrong)?, value),
-        None => (Element::I64, value),
-    };
-    let bits = match value {
-        "true" => 1,
-        "false" => 0,
-        value => element.parse(value)?,
-    };
-    Ok((id, bits))
-}
-
-/// Why a text is not the value of a specialization constant.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-enum SpecializationError {
-    #[error("expected the number of a constant and its value, such as 0=64, 3=true or 1=f32:0.5")]
-    Form,
-    #[error(transparent)]
-    Value(#[from] ValueError),
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn specialization_constants_have_numbers_and_values() {
-        assert_eq!(specialization("0=64"), Ok((0, 64)));
-        assert_eq!(specialization("7=-1"), Ok((7, u64::MAX)));
-        assert_eq!(specialization("3=true"), Ok((3, 1)));
-        assert_eq!(specialization("1=f32:0.5"), Ok((1, 0.5_f32.to_bits().into())));
-        for text in ["", "5", "x=5", "5=x", "5=f31:1", "-1=0", "1=i8:300"] {
-            assert!(specialization(text).is_err(), "{text}");
-        }
     }
 }
