@@ -148,7 +148,8 @@ impl Constants {
         for (&part, index) in inst.operands.iter().zip(0..) {
             let (expected, _) = types.part(inst.ty, index)?;
             let given = self.ty(part)?;
-            if given != expected {
+            // Translators do not always keep signs apart.
+            if given != expected && !types.differ_in_sign(given, expected) {
                 return Err(SpirvErrorKind::Mismatch {
                     id: part,
                     given: types.describe(given),

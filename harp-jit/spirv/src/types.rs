@@ -341,6 +341,15 @@ impl Types {
         })
     }
 
+    /// Whether two types are integers of the same size.
+    pub(crate) fn differ_in_sign(&self, x: Id, y: Id) -> bool {
+        let bits = |ty| match self.kind(ty) {
+            Ok(&Kind::Int { bits, .. }) => Some(bits),
+            _ => None,
+        };
+        bits(x).is_some() && bits(x) == bits(y)
+    }
+
     /// The scalars that a value of this type consists of, with their offsets in memory.
     ///
     /// # Errors
@@ -392,9 +401,9 @@ impl Types {
         }
         match self.kind(id)? {
             Kind::Vector { of, count } => {
-                let size = self.get(*of)?.size;
+                let stride = self.component_stride(*of, matrix)?;
                 for index in 0..u64::from(*count) {
-                    self.append_leaves(*of, None, word, offset + index * size, leaves)?;
+                    self.append_leaves(*of, None, word, offset + index * stride, leaves)?;
                 }
             }
             &Kind::Matrix { column, count } => {
@@ -429,6 +438,14 @@ impl Types {
             _ => return Err(self.has_no_values(id)),
         }
         Ok(())
+    }
+
+    /// The distance of a vector's components of this type: one that is a column of a matrix stored by rows has one in each.
+    pub(crate) fn component_stride(&self, of: Id, matrix: Option<MatrixLayout>) -> Result<u64> {
+        match matrix {
+            Some(layout) if layout.by_rows => Ok(layout.stride),
+            _ => Ok(self.get(of)?.size),
+        }
     }
 
     fn has_no_values(&self, id: Id) -> SpirvErrorKind {

@@ -256,9 +256,9 @@ impl Translator<'_, '_, '_> {
                     matrix = Some(layout).filter(|layout| layout.by_rows);
                 }
                 &Kind::Vector { of, .. } => {
-                    let size = types.get(of)?.size;
+                    let stride = types.component_stride(of, matrix)?;
                     ty = of;
-                    self.step(&mut address, index, matrix.map_or(size, |layout| layout.stride))?;
+                    self.step(&mut address, index, stride)?;
                     matrix = None;
                 }
                 _ => {
@@ -273,11 +273,6 @@ impl Translator<'_, '_, '_> {
             let (given, expected) =
                 (self.module.types.describe(ty), self.module.types.describe(target));
             return Err(SpirvErrorKind::Mismatch { id: target, given, expected });
-        }
-        if matrix.is_some() && matches!(self.module.types.kind(ty)?, Kind::Vector { .. }) {
-            return Err(SpirvErrorKind::unsupported(
-                "a pointer to a column of a matrix stored by rows",
-            ));
         }
         let value = match address.offset {
             0 => address.base,

@@ -176,8 +176,9 @@ impl Translator<'_, '_, '_> {
             Op::GroupNonUniformAny | Op::SubgroupAnyKHR => {
                 self.vote_instruction(inst, "harp_any")?;
             }
-            Op::GroupNonUniformAllEqual => {
-                let value = self.value(inst.word(1)?)?;
+            Op::GroupNonUniformAllEqual | Op::SubgroupAllEqualKHR => {
+                let operand = usize::from(inst.op == Op::GroupNonUniformAllEqual);
+                let value = self.value(inst.word(operand)?)?;
                 let mut same = self.b.ins().iconst(types::I8, 1);
                 for &part in &value.parts {
                     let ty = self.b.func.dfg.value_type(part);
