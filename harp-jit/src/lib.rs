@@ -96,6 +96,7 @@
 //! with a [`CodeError`] what it cannot prove: a [`CodeFault`], about [`MachineRegister`]s, under [`OpenSplit`]s. A [`ConvergenceProof`]
 //! says why all lanes of a warp reach a block ([`BlockConvergence`]) together. Code that reports its accesses to memory
 //! has a table of them: a [`MemoryAccess`] has an [`AccessKind`] and the [`Root`]s of its address.
+//! Front ends mark copies by [`COPIED`].
 #![forbid(unsafe_code)]
 
 // The generated rules name `alloc`.
@@ -190,7 +191,7 @@ pub use sharing::ValueReport;
 pub use strategy::{Assignment, DivergenceStrategy, ProfileParams, Technique};
 
 // To be sure of the code, and of what it does.
-pub use accesses::{AccessKind, MemoryAccess, Root};
+pub use accesses::{AccessKind, COPIED, MemoryAccess, Root};
 pub use convergence::{BlockConvergence, ConvergenceProof};
 pub use harp_check::{CodeError, CodeFault, MachineRegister, OpenSplit};
 

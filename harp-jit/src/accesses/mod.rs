@@ -6,11 +6,12 @@
 //! shows them (see `roots`). Reports come before the mid-end, so they are about what the program says, not about what
 //! loads and stores are made of it.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{
-    Function, Inst, InstBuilder, MemFlagsData, Opcode, StackSlot, Type, Value, types,
+    Function, Inst, InstBuilder, MemFlagsData, Opcode, StackSlot, TrapCode, Type, Value, types,
 };
 use harp_isa::WordSize;
 use harp_isa::abi::MonitorWord;
@@ -36,9 +37,17 @@ pub struct MemoryAccess {
     /// The address should be a multiple of so many bytes, or the machine moves only a part of what is accessed: 1 if the
     /// program does not promise that it is aligned.
     pub alignment: u8,
+    /// Whether a load is a part of a [copy](COPIED), so that what it reads need not have been written.
+    pub is_copied: bool,
+    /// For a store in a copy, the number in the function's table of the load that has read what is stored.
+    pub copy_of: Option<u32>,
     /// What the address may point into; empty if that is not known.
     pub roots: Vec<Root>,
 }
+
+/// The trap code of loads and stores that copy bytes whatever they are, in front ends. What such a load reads need not have
+/// been written: then what is stored has not been, either.
+pub const COPIED: TrapCode = TrapCode::unwrap_user(129);
 
 /// What an access does with memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -105,19 +114,27 @@ pub(crate) fn report(
         reporter.begin(uses_stack);
     }
     let mut table = Vec::new();
+    let mut copied: HashMap<Value, u32> = HashMap::new();
     for inst in insts {
         if Intrinsic::of_call(reporter.at.func, inst) == Some(Intrinsic::Barrier) {
             reporter.barrier(inst);
         } else if let Some(access) = Access::by(reporter.at.func, inst) {
             let Some(Found { roots, slot }) = roots.of_address(access.address) else { continue };
             reporter.access(inst, access, slot, table.len());
-            let Access { kind, ty, is_aligned, .. } = access;
+            let Access { kind, ty, is_aligned, is_copy, stored, .. } = access;
+            let is_copied = is_copy && kind == AccessKind::Load;
+            if is_copied {
+                copied.insert(reporter.at.func.dfg.first_result(inst), table.len() as u32);
+            }
+            let copy_of = stored.filter(|_| is_copy).and_then(|value| copied.get(&value).copied());
             // What is wider than a word is moved in words.
             let bytes = ty.bytes().min(word.bytes().into()) as u8;
             table.push(MemoryAccess {
                 kind,
                 ty,
                 alignment: if is_aligned { bytes } else { 1 },
+                is_copied,
+                copy_of,
                 roots,
             });
         }
@@ -135,6 +152,7 @@ struct Access {
     offset: i32,
     /// Whether the program promises that the address is aligned.
     is_aligned: bool,
+    is_copy: bool,
     /// What is stored, if that is known beforehand.
     stored: Option<Value>,
 }
@@ -167,7 +185,9 @@ impl Access {
         let offset = data.load_store_offset().unwrap_or(0);
         let is_aligned = kind == AccessKind::Atomic
             || data.memflags_data(dfg).is_some_and(MemFlagsData::aligned);
-        Some(Access { kind, ty, address, offset, is_aligned, stored })
+        let is_copy = matches!(opcode, Opcode::Load | Opcode::Store)
+            && data.memflags_data(dfg).and_then(MemFlagsData::trap_code) == Some(COPIED);
+        Some(Access { kind, ty, address, offset, is_aligned, is_copy, stored })
     }
 }
 

@@ -197,7 +197,7 @@ fn what_is_wrong_is_named() {
         (
             1,
             "saxpy --arg f32x8 --arg b=5",
-            "argument 2, `b=5`: the kernel has no parameter `b`, it takes `x`, `y`, `a`",
+            "argument 2, `b=5`: the kernel has no parameter `b`; the parameters that it uses are `x`, `y`, `a`",
         ),
         (
             1,

@@ -9,7 +9,7 @@ use super::key::Key;
 use crate::sealed::{FileError, Format, Rejection};
 
 /// Files with a kernel.
-const FORMAT: Format = Format { magic: "HARPcode", version: 3, max_bytes: 1 << 28 };
+const FORMAT: Format = Format { magic: "HARPcode", version: 4, max_bytes: 1 << 28 };
 
 /// A folder with a file for each kernel.
 #[derive(Debug)]

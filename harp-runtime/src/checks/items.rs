@@ -40,9 +40,10 @@ impl Items {
         u32::try_from(index).map_or(u32::MAX, |index| index.saturating_add(1))
     }
 
-    /// The position of the work-item with this number.
+    /// The position of the work-item with this number. A kernel that was changed may report accesses before it has reported
+    /// a work-item, whose number is 0: they are taken for those of the first one.
     pub(super) fn position(&self, number: u32) -> [u64; 3] {
-        let index = u64::from(number) - 1;
+        let index = u64::from(number.saturating_sub(1));
         let Some(extent) = self.group else { return position(index, self.grid) };
         let group = position(index >> self.bits, self.groups(extent));
         let own = position(index & ((1 << self.bits) - 1), extent);
@@ -56,7 +57,7 @@ impl Items {
 
     /// The number of the group of the work-item with this number.
     pub(super) fn group(&self, number: u32) -> u32 {
-        (number - 1) >> self.bits
+        number.saturating_sub(1) >> self.bits
     }
 
     /// Whether two work-items with these numbers are of one group.

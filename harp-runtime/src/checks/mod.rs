@@ -66,7 +66,8 @@ pub struct Checks {
     /// the stack slot.
     pub bounds: bool,
     /// Loads from bytes that nobody has written: of [uninitialized](crate::Device::buffer_uninitialized) buffers, of
-    /// memory of a work-group, of stack slots.
+    /// memory of a work-group, of stack slots. What a front end marks as [copies](harp_jit::COPIED), as those of structures in
+    /// OpenCL C, may read such bytes, which are then not written where they are copied to.
     pub uninitialized: bool,
     /// Accesses that should be aligned at addresses that are not, of which the machine moves only a part or at which it
     /// traps: those of CLIF with the flag `aligned`, atomic ones, and of SPIR-V all but those of which the module says

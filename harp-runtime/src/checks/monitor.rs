@@ -57,6 +57,8 @@ struct Site {
     pc: u64,
     access: MemoryAccess,
     allowed: Allowed,
+    /// For a store in a copy, the site of the load.
+    copy_of: Option<u32>,
 }
 
 /// Checks what a launch does.
@@ -86,6 +88,8 @@ pub(crate) struct Monitor {
     groups: Vec<Option<u32>>,
     races: Races,
     unwritten: Unwritten,
+    /// Which bytes were not written of those that a lane's last load at a site has read to copy them, if there are any.
+    copied: HashMap<(usize, u32), u64>,
     tracks_written: bool,
     /// Whether the program accesses its stack.
     forgets_stacks: bool,
@@ -127,7 +131,8 @@ impl Monitor {
             let first = sites.len() as u32;
             sites.extend(accesses.into_iter().map(|access| {
                 let allowed = regions.allowed(&access);
-                Site { pc: 0, access, allowed }
+                let copy_of = access.copy_of.and_then(|load| first.checked_add(load));
+                Site { pc: 0, access, allowed, copy_of }
             }));
             (code, first..sites.len() as u32)
         });
@@ -155,6 +160,7 @@ impl Monitor {
             groups: Vec::new(),
             races: last_races.restart(items),
             unwritten,
+            copied: HashMap::new(),
             tracks_written: checks.uninitialized,
             forgets_stacks: checks.uninitialized && uses_slots,
             findings: Vec::new(),
@@ -255,7 +261,8 @@ impl Monitor {
     /// Checks the accesses of a warp's lanes.
     fn access(&mut self, at: &Reported<'_>) {
         let Reported { store, site, .. } = *at;
-        let Site { access, allowed, .. } = &self.sites[site as usize];
+        let Site { access, allowed, copy_of, .. } = &self.sites[site as usize];
+        let (is_copied, copy_of) = (access.is_copied, *copy_of);
         let (kind, bytes) = (access.kind, u64::from(access.ty.bytes()));
         let misaligned = match self.checks.alignment {
             true => u64::from(access.alignment).saturating_sub(1),
@@ -287,7 +294,8 @@ impl Monitor {
             }
         }
         let mut followed = store.executing;
-        if !all_allowed || !all_written {
+        let follows_copies = !self.copied.is_empty() && (is_copied || copy_of.is_some());
+        if !all_allowed || !all_written || follows_copies {
             for LaneStore { lane, value, .. } in store.lanes() {
                 let range = value..value.saturating_add(bytes);
                 if !all_allowed && !self.is_allowed_to(at, lane, &range) {
@@ -295,12 +303,18 @@ impl Monitor {
                         self.found(Wrong::Bounds, at, lane);
                     }
                     followed &= !(1 << lane);
-                } else if !all_written {
+                } else if is_copied {
+                    self.copy_from(range, (at.first + usize::from(lane), site));
+                } else if !all_written || follows_copies {
                     if kind != AccessKind::Store && self.unwritten.has_any(range.clone()) {
                         self.found(Wrong::Uninitialized, at, lane);
                     }
                     if kind != AccessKind::Load {
                         self.unwritten.write(range);
+                    }
+                    let load = copy_of.map(|load| (at.first + usize::from(lane), load));
+                    if let Some(&missing) = load.and_then(|load| self.copied.get(&load)) {
+                        self.copy_to(value, missing);
                     }
                 }
             }
@@ -311,6 +325,24 @@ impl Monitor {
             for (lane, other) in self.races_of(at, followed) {
                 self.found(Wrong::Race(other), at, lane);
             }
+        }
+    }
+
+    /// Notes which of the bytes that a lane loads at a site, to copy them, were not written.
+    fn copy_from(&mut self, range: Range<u64>, load: (usize, u32)) {
+        let bytes = range.zip(0..u64::BITS);
+        let missing = bytes.filter(|&(byte, _)| self.unwritten.has_any(byte..byte + 1));
+        match missing.fold(0, |all, (_, bit)| all | 1 << bit) {
+            0 => drop(self.copied.remove(&load)),
+            missing => drop(self.copied.insert(load, missing)),
+        }
+    }
+
+    /// Takes bytes that were stored from an address on for not written, as they were not where they come from.
+    fn copy_to(&mut self, address: u64, missing: u64) {
+        for bit in (0..u64::BITS).filter(|bit| missing >> bit & 1 != 0) {
+            let byte = address + u64::from(bit);
+            self.unwritten.forget(byte..byte + 1);
         }
     }
 

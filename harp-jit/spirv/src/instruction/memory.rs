@@ -13,9 +13,6 @@ use crate::reader::{Id, Instruction};
 use crate::types::{Kind, MatrixLayout};
 use crate::values::{BuiltinPlace, Def, Parts, Place, Val};
 
-/// The most accesses that a copy of known size takes; larger ones are loops.
-const MAX_UNROLLED: u64 = 64;
-
 impl Translator<'_, '_, '_> {
     /// Translates an instruction of this family; false if it is of another one.
     pub(super) fn memory(&mut self, inst: Instruction<'_>) -> Result<bool> {
@@ -318,59 +315,6 @@ impl Translator<'_, '_, '_> {
         let value = self.value(id)?;
         let (class, to) = self.module.types.pointer(value.ty)?;
         Ok((value, class, to))
-    }
-
-    fn copy_sized(&mut self, inst: Instruction<'_>) -> Result<()> {
-        let (to, from) = (self.pointer(inst.word(0)?)?.0, self.pointer(inst.word(1)?)?.0);
-        let align = inst.alignment(3).unwrap_or(1);
-        let size = inst.word(2)?;
-        let unit = align.min(u64::from(self.unit.word.bytes())).max(1);
-        let Ok(known) = self.module.constants.length(size, &self.module.types) else {
-            let size = self.integer(size)?;
-            let size = self.resized(size, self.unit.word, false);
-            return self.copy_loop(to.parts[0], from.parts[0], size, 1);
-        };
-        if known % unit != 0 || known / unit > MAX_UNROLLED {
-            let step = if known % unit == 0 { unit } else { 1 };
-            let size = self.b.ins().iconst(self.unit.word, known.cast_signed());
-            return self.copy_loop(to.parts[0], from.parts[0], size, step);
-        }
-        let ty = ir::Type::int_with_byte_size(unit as u16);
-        let ty =
-            ty.ok_or_else(|| SpirvErrorKind::malformed("an alignment that is no power of two"))?;
-        let flags = MemFlagsData::new().with_aligned();
-        // All are loaded first, as the places may be the same.
-        let count = (known / unit) as i32;
-        let offsets = (0..count).map(|index| index * unit as i32);
-        let values: Vec<_> =
-            offsets.clone().map(|at| self.b.ins().load(ty, flags, from.parts[0], at)).collect();
-        for (value, at) in values.into_iter().zip(offsets) {
-            self.b.ins().store(flags, value, to.parts[0], at);
-        }
-        Ok(())
-    }
-
-    /// Copies `size` bytes, a word, in a loop.
-    fn copy_loop(
-        &mut self,
-        to: ir::Value,
-        from: ir::Value,
-        size: ir::Value,
-        unit: u64,
-    ) -> Result<()> {
-        let ty = ir::Type::int_with_byte_size(unit as u16);
-        let ty =
-            ty.ok_or_else(|| SpirvErrorKind::malformed("an alignment that is no power of two"))?;
-        let flags = MemFlagsData::new().with_aligned();
-        let start = self.b.ins().iconst(self.unit.word, 0);
-        let step = self.b.ins().iconst(self.unit.word, unit.cast_signed());
-        self.repeat(start, size, step, &[], |t, at, _| {
-            let [from, to] = [from, to].map(|base| t.b.ins().iadd(base, at));
-            let value = t.b.ins().load(ty, flags, from, 0);
-            t.b.ins().store(flags, value, to, 0);
-            Ok(Vec::new())
-        })?;
-        Ok(())
     }
 
     /// Does something for each number, a word, from `start` up to `end` by `step`, with values that each round gives the

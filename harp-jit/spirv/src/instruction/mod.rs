@@ -5,6 +5,7 @@ mod atomic;
 mod builtin;
 mod composite;
 mod convert;
+mod copy;
 mod dot;
 mod group;
 mod matrix;

@@ -107,3 +107,27 @@ kernel void owned(global int *out) {
     }
     out[i] = 100 * branch.leaves[0]->weight + branch.leaves[1]->owner->weight;
 }
+
+struct sparse {
+    char tag;
+    double weight;
+    int place[2];
+    short count;
+};
+
+// What is between the members is copied as well, though nobody has written it.
+kernel void sparse_copies(global double *out, int shift) {
+    int i = get_global_id(0);
+    struct sparse all[3];
+    for (int n = 0; n < 3; n++) {
+        all[n].tag = i + n;
+        all[n].weight = 0.5 * n;
+        all[n].place[0] = i;
+        all[n].place[1] = n;
+        all[n].count = -i;
+    }
+    struct sparse one = all[(i + shift) % 3];
+    all[shift % 3] = one;
+    struct sparse *other = &all[(i + 2 * shift) % 3];
+    out[i] = other->tag + other->weight + 100 * other->place[0] + 1000 * other->place[1] + 10000 * one.count;
+}

@@ -140,6 +140,22 @@ fn what_is_not_aligned_as_the_module_says_is_found() {
 }
 
 #[test]
+fn what_is_between_members_may_be_copied() {
+    everywhere("structures", |case| {
+        let (len, shift) = (10, 1);
+        let out = case.zeros::<f64>(len);
+        case.line("sparse_copies", len, &[Arg::from(&out), Arg::from(shift)]);
+        let wanted = |i: i32| {
+            let from = |n: i32| if n == shift % 3 { (i + shift) % 3 } else { n };
+            let n = f64::from(from((i + 2 * shift) % 3));
+            let i = f64::from(i);
+            i + n + 0.5 * n + 100.0 * i + 1000.0 * n - 10000.0 * i
+        };
+        assert_eq!(case.read(&out), (0..len as i32).map(wanted).collect::<Vec<_>>(), "{case}");
+    });
+}
+
+#[test]
 fn structures_point_to_structures() {
     everywhere("structures", |case| {
         let len = 12;

@@ -20,11 +20,11 @@ use super::spec::{Argument, Spec};
 pub(in super::super) enum ArgumentError {
     #[error("argument {number}, `{text}`, does not fit parameter {parameter}")]
     Problem { number: usize, text: String, parameter: String, source: Problem },
-    #[error("argument {number}, `{text}`: the kernel has no parameter `{name}`, it takes {known}")]
+    #[error("argument {number}, `{text}`: the kernel has no parameter `{name}`; {known}")]
     NoParameter { number: usize, text: String, name: String, known: String },
     #[error("argument {number}, `{text}`: parameter {parameter} has an argument already")]
     Twice { number: usize, text: String, parameter: String },
-    #[error("argument {number}, `{text}`, is one too many: the kernel takes {known}")]
+    #[error("argument {number}, `{text}`, is one too many; {known}")]
     TooMany { number: usize, text: String, known: String },
     #[error("no argument for parameter {parameter}: give one with `--arg`")]
     Missing { parameter: String },
@@ -97,13 +97,15 @@ pub(super) fn find(parameters: &[Parameter], name: &str) -> Option<usize> {
 
 fn known(parameters: &[Parameter]) -> String {
     if parameters.is_empty() {
-        return "none".to_owned();
+        return "it has no parameters, as it uses none".to_owned();
     }
     let name = |(number, param): (usize, &Parameter)| match &param.name {
         Some(name) => format!("`{name}`"),
         None => number.to_string(),
     };
-    parameters.iter().enumerate().map(name).collect::<Vec<_>>().join(", ")
+    let names = parameters.iter().enumerate().map(name).collect::<Vec<_>>().join(", ");
+    // What a shader declares and does not use is no parameter.
+    format!("the parameters that it uses are {names}")
 }
 
 /// What each parameter gets: arguments with a name or number go to their parameter, the others in order to those that are

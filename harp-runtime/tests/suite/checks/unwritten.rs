@@ -1,9 +1,11 @@
 //! Loads of memory that nobody has written.
 
 use harp_runtime::FindingKind;
+use harp_runtime::jit::COPIED;
+use harp_runtime::jit::ir::MemFlagsData;
 use harp_runtime::prelude::*;
 
-use super::{compiled, device, findings, one, stack_slot};
+use super::{WITH_X, compiled, device, findings, line, one, stack_slot};
 
 #[test]
 fn memory_that_nobody_has_written() {
@@ -78,4 +80,41 @@ fn group_memory_and_slots_begin_unwritten_for_each_group_and_work_item() {
     );
     let found = one(&device, &kernel(false), LaunchConfig::grid_1d(64), &[Arg::from(&to)]);
     assert_eq!((&found.kind, found.count), (&FindingKind::Uninitialized, 32));
+}
+
+#[test]
+fn copies_take_what_was_not_written_with_them() {
+    for arch in WITH_X {
+        let device = device(arch);
+        let here = std::cell::Cell::new(0);
+        // Bytes 0 and 1 of each element are written, all four are copied, and byte `read` of the copy is read.
+        let kernel = compiled(device.arch(), &|b| {
+            let (out, read, i) = (b.buffer::<u8>("out"), b.scalar::<usize>("read"), b.global_id(0));
+            let slots = [stack_slot(b, 4), stack_slot(b, 4)];
+            let one = b.ins().iconst(types::I8, 1);
+            let plain = MemFlagsData::new();
+            for byte in 0..2 {
+                b.ins().store(plain, one, slots[0], byte);
+            }
+            let copied = plain.with_aligned().with_trap_code(Some(COPIED));
+            let value = b.ins().load(types::I32, copied, slots[0], 0);
+            b.ins().store(copied, value, slots[1], 0);
+            let at = b.ins().iadd(slots[1], read);
+            here.set(line!() + 1);
+            let value = b.ins().load(types::I8, plain, at, 0);
+            b.store(out, i, value);
+        });
+        let out = device.buffer_zeroed::<u8>(40).unwrap();
+        let grid = LaunchConfig::grid_1d(40);
+        for byte in 0..4_usize {
+            let args = [Arg::from(&out), Arg::from(byte)];
+            if byte < 2 {
+                assert_eq!(findings(&device, &kernel, grid, &args), None, "{byte} on {arch}");
+                continue;
+            }
+            let found = one(&device, &kernel, grid, &args);
+            let wanted = (&FindingKind::Uninitialized, 40, here.get());
+            assert_eq!((&found.kind, found.count, line(&found)), wanted, "{byte} on {arch}");
+        }
+    }
 }
