@@ -6,7 +6,7 @@ use harp_jit::{
     ArchId, CallConv, CompileOptions, DataAccess, Kernel, KernelParts, KernelSource, Linkage,
     Module, ModuleError, Param, Triple, frontend_config,
 };
-use hashbrown::HashSet;
+use hashbrown::{HashMap, HashSet};
 use rspirv::spirv::StorageClass;
 
 use crate::error::{Result, SpirvError, SpirvErrorKind};
@@ -19,7 +19,7 @@ use crate::promotion;
 use crate::reader::Id;
 use crate::types::Kind;
 use crate::unit::{Definition, Unit, word_type};
-use crate::values::{Def, Parts, Val};
+use crate::values::{Buffers, Def, Parts, Val};
 
 /// A kernel of a SPIR-V module for a machine.
 #[derive(Debug)]
@@ -223,6 +223,7 @@ impl<'m> Translator<'_, '_, 'm> {
         });
         let promoted = promotion::of_globals(module, entry.function, &own);
         let mut args = vec![None; function.params.len()];
+        let mut arrays: HashMap<Id, Buffers> = HashMap::new();
         let mut first = 0;
         for (param, &target) in entry.params().iter().zip(&entry.targets) {
             let launch = param.launch_params();
@@ -242,8 +243,14 @@ impl<'m> Translator<'_, '_, 'm> {
                     let def = self.resource(id, &promoted, param, parts)?;
                     self.globals.insert(id, def);
                 }
+                Target::Element(id) => {
+                    let (ty, _) = module.types.part(module.globals[&id].ty, 0)?;
+                    let none = Buffers { ty, addresses: Parts::new(), constant: param.constant };
+                    arrays.entry(id).or_insert(none).addresses.extend(parts);
+                }
             }
         }
+        self.globals.extend(arrays.into_iter().map(|(id, buffers)| (id, Def::Buffers(buffers))));
         let private = |id: &Id| module.globals[id].class == StorageClass::Private;
         for id in own.into_iter().filter(private) {
             self.private(id, &promoted)?;

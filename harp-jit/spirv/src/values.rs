@@ -70,6 +70,16 @@ pub(crate) struct BuiltinPlace {
     pub(crate) component: Option<u32>,
 }
 
+/// An array of buffers, each with an address of its own.
+#[derive(Clone, Debug)]
+pub(crate) struct Buffers {
+    /// The type of a buffer's contents.
+    pub(crate) ty: Id,
+    pub(crate) addresses: Parts,
+    /// Whether the contents stay as they are while the kernel runs.
+    pub(crate) constant: bool,
+}
+
 /// What an id stands for in a function.
 #[derive(Clone, Debug)]
 pub(crate) enum Def {
@@ -80,6 +90,8 @@ pub(crate) enum Def {
     Builtin(BuiltinPlace),
     /// A built-in vector that was loaded; its components are computed when they are used.
     LoadedBuiltin(BuiltinPlace),
+    /// A pointer to an array of buffers.
+    Buffers(Buffers),
     /// A pointer that only marks where a variable's life begins and ends.
     Marker,
 }

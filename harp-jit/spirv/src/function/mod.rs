@@ -229,7 +229,7 @@ impl<'m> Translator<'_, '_, 'm> {
         match self.def(id)? {
             Def::Value(value) => Ok(value),
             Def::LoadedBuiltin(place) => self.load_builtin(place),
-            Def::Place(_) | Def::Builtin(_) | Def::Marker => {
+            Def::Place(_) | Def::Builtin(_) | Def::Buffers(_) | Def::Marker => {
                 let given = "a pointer to a variable without an address".to_owned();
                 Err(SpirvErrorKind::Mismatch { id, given, expected: "a value".to_owned() })
             }

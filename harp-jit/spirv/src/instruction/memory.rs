@@ -11,7 +11,7 @@ use crate::function::Translator;
 use crate::prologue::Item;
 use crate::reader::{Id, Instruction};
 use crate::types::{Kind, MatrixLayout};
-use crate::values::{BuiltinPlace, Def, Parts, Place, Val};
+use crate::values::{Buffers, BuiltinPlace, Def, Parts, Place, Val};
 
 impl Translator<'_, '_, '_> {
     /// Translates an instruction of this family; false if it is of another one.
@@ -48,6 +48,9 @@ impl Translator<'_, '_, '_> {
             Def::Place(Place { ty, .. }) | Def::Builtin(BuiltinPlace { ty, .. }) => *ty,
             Def::LoadedBuiltin(place) => {
                 return Err(self.mismatch(id, place.ty, "a pointer".to_owned()));
+            }
+            Def::Buffers(_) => {
+                return Err(SpirvErrorKind::unsupported("the contents of an array of buffers"));
             }
             Def::Marker => return Err(SpirvErrorKind::malformed("a pointer of another type")),
         };
@@ -171,7 +174,12 @@ impl Translator<'_, '_, '_> {
             Def::Builtin(place) => self.part_of_builtin(place, indices)?,
             Def::Value(pointer) => {
                 let element = if by_element { Some(inst.word(1)?) } else { None };
-                Def::Value(self.address_of(pointer, element, indices, inst.ty)?)
+                let (_, ty) = self.module.types.pointer(pointer.ty)?;
+                Def::Value(self.address_of(pointer, ty, element, indices, inst.ty)?)
+            }
+            Def::Buffers(buffers) if !by_element && !indices.is_empty() => {
+                let pointer = self.buffer_of(&buffers, indices[0], inst.ty)?;
+                Def::Value(self.address_of(pointer, buffers.ty, None, &indices[1..], inst.ty)?)
             }
             _ => return Err(SpirvErrorKind::malformed("an access chain without a pointer")),
         };
@@ -206,15 +214,34 @@ impl Translator<'_, '_, '_> {
         Ok(Def::Builtin(BuiltinPlace { ty, component: Some(index as u32), ..place }))
     }
 
-    /// The address of a part of what a pointer points to, or of an element of the array that begins there.
+    /// The address of the buffer with an index.
+    fn buffer_of(&mut self, buffers: &Buffers, index: Id, pointer: Id) -> Result<Val> {
+        let count = buffers.addresses.len();
+        let address = match self.module.constants.length(index, &self.module.types) {
+            Ok(known) => {
+                let found = usize::try_from(known).ok().and_then(|at| buffers.addresses.get(at));
+                *found.ok_or_else(|| {
+                    SpirvErrorKind::malformed(format!("buffer {known} of an array of {count}"))
+                })?
+            }
+            Err(_) => {
+                let index = self.integer(index)?;
+                self.pick(&buffers.addresses, index)
+            }
+        };
+        Ok(Val { constant: buffers.constant, ..Val::scalar(pointer, address) })
+    }
+
+    /// The address of a part of what a pointer points to, which is of type `ty`, or of an element of the array that begins
+    /// there.
     fn address_of(
         &mut self,
         base: Val,
+        mut ty: Id,
         element: Option<Id>,
         indices: &[Id],
         result: Id,
     ) -> Result<Val> {
-        let (_, mut ty) = self.module.types.pointer(base.ty)?;
         let mut address = Address { base: base.parts[0], offset: 0 };
         if let Some(element) = element {
             let stride = self.element_stride(base.ty, ty)?;

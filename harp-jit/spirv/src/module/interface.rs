@@ -3,6 +3,7 @@
 //! | SPIR-V | arguments of a launch |
 //! |---|---|
 //! | pointer to `CrossWorkgroup` or `UniformConstant`; variable in `StorageBuffer` or `Uniform` | a buffer |
+//! | array of such variables | a buffer for each element |
 //! | pointer to `Workgroup` | the size of an array that each work-group gets |
 //! | integer, float | the same |
 //! | vector, structure by value, `PushConstant` block | one for each of its scalars, in their order |
@@ -19,6 +20,9 @@ use super::{Global, SpirvModule};
 use crate::error::{Result, SpirvErrorKind};
 use crate::reader::Id;
 use crate::types::Kind;
+
+/// The most elements of an array of buffers.
+const MOST_BUFFERS: u64 = 64;
 
 /// A kernel of a module.
 #[derive(Clone, Debug)]
@@ -40,6 +44,8 @@ pub(crate) enum Target {
     Param(usize),
     /// A variable of the module.
     Global(Id),
+    /// The next element of a variable of the module that is an array of buffers.
+    Element(Id),
 }
 
 /// What a kernel takes as one thing; a launch may need several arguments for it.
@@ -188,8 +194,17 @@ impl SpirvModule {
         let globals = if is_shader { self.interface(function) } else { Vec::new() };
         let is_sized = !globals.is_empty() && self.asks_for_lengths(function);
         for global in globals {
-            params.push(self.resource(global, is_sized)?);
-            targets.push(Target::Global(global));
+            let Some((of, count)) = self.buffers(global)? else {
+                params.push(self.resource(global, self.globals[&global].ty, is_sized)?);
+                targets.push(Target::Global(global));
+                continue;
+            };
+            let param = self.resource(global, of, is_sized)?;
+            for index in 0..count {
+                let name = param.name.as_ref().map(|name| format!("{name}[{index}]"));
+                params.push(EntryParam { name, ..param.clone() });
+                targets.push(Target::Element(global));
+            }
         }
         Ok((params, targets))
     }
@@ -441,9 +456,28 @@ impl SpirvModule {
         [Some(ty), wrapped].into_iter().flatten().find_map(|ty| self.decorations.name(ty))
     }
 
-    /// The parameter for a variable.
-    fn resource(&self, id: Id, is_sized: bool) -> Result<EntryParam> {
+    /// The type of a buffer's contents and the number of buffers, if a variable is an array of them.
+    fn buffers(&self, id: Id) -> Result<Option<(Id, u64)>> {
         let Global { ty, class, .. } = self.globals[&id];
+        match *self.types.kind(ty)? {
+            Kind::Array { of, count, .. } if class != StorageClass::PushConstant => {
+                if count > MOST_BUFFERS {
+                    let (given, limit) = (count, MOST_BUFFERS);
+                    return Err(SpirvErrorKind::TooMany {
+                        what: "buffers of an array",
+                        given,
+                        limit,
+                    });
+                }
+                Ok(Some((of, count)))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The parameter for a variable, or for an element of one, which is of type `ty`.
+    fn resource(&self, id: Id, ty: Id, is_sized: bool) -> Result<EntryParam> {
+        let class = self.globals[&id].class;
         let refused =
             |what: String| Err(SpirvErrorKind::unsupported(format!("the variable %{id}, {what},")));
         let kind = match (class, self.types.kind(ty)?) {

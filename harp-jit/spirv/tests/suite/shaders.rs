@@ -544,3 +544,18 @@ fn matrices_lie_in_memory_by_rows_or_columns() {
         assert_eq!((after[15], after[27]), (9.0, 9.0), "{case}");
     });
 }
+
+#[test]
+fn buffers_may_be_elements_of_an_array() {
+    everywhere("rare", |case| {
+        let kernel = case.module.kernel("several", case.arch).unwrap();
+        let names = kernel.entry_point().params().iter().map(|param| param.name.as_deref());
+        assert!(names.eq(["arrays[0]", "arrays[1]", "arrays[2]"].map(Some)), "{case}");
+        let buffers = [8, 11, 16].map(|len| case.buffer(&vec![len; len as usize]));
+        case.launch("several", groups(8, 8), &buffers.each_ref().map(Arg::from));
+        for ((buffer, which), len) in buffers.iter().zip(0..).zip([8, 11, 16]) {
+            let wanted = (0..len).map(|id| if id < 8 && id % 3 == which { len + 11 } else { len });
+            assert_eq!(case.read(buffer), wanted.collect::<Vec<u32>>(), "buffer {which} on {case}");
+        }
+    });
+}
