@@ -261,8 +261,10 @@ fn break_kernels(&Options { seed, count, of, each, .. }: &Options) -> Done {
 
 fn list_failures(&Options { seed, count, .. }: &Options, selection: Selection) -> ExitCode {
     let mut failures = 0;
+    let progress = Progress::new(count, "cases");
     for seed in seed..seed.saturating_add(count) {
-        if let Err((_, failure)) = run(seed..seed + 1, selection, &|| {}) {
+        let result = run(seed..seed + 1, selection, &|| progress.inc(1));
+        if let Err((_, failure)) = result {
             let functions = failure.case.functions.iter();
             let blocks: usize = functions.map(|func| func.layout.blocks().count()).sum();
             let message = failure.message.lines().next().unwrap_or_default().to_owned();
@@ -270,6 +272,7 @@ fn list_failures(&Options { seed, count, .. }: &Options, selection: Selection) -
             failures += 1;
         }
     }
+    progress.finish();
     println!("{failures} of {count} cases fail");
     ended(failures == 0)
 }

@@ -248,9 +248,10 @@ impl SpirvModule {
         })
     }
 
-    /// Whether nothing changes what is in a variable that a launch provides: variables do not overlap unless they say so.
-    fn is_constant_variable(&self, id: Id) -> bool {
-        let Global { ty, class, .. } = self.globals[&id];
+    /// Whether nothing changes what is in a variable that a launch provides, or in an element of one, which is of type `ty`:
+    /// variables do not overlap unless they say so.
+    fn is_constant_variable(&self, id: Id, ty: Id) -> bool {
+        let class = self.globals[&id].class;
         let has = |decoration| self.decorations.has(id, decoration);
         let members = match self.types.kind(ty) {
             Ok(Kind::Struct { members }) => members.len() as u32,
@@ -489,7 +490,7 @@ impl SpirvModule {
         let name = self.decorations.name(id).or_else(|| self.block_name(ty));
         let number = |decoration| self.decorations.number(id, decoration);
         let binding = number(Decoration::DescriptorSet).zip(number(Decoration::Binding));
-        let constant = self.is_constant_variable(id);
+        let constant = self.is_constant_variable(id, ty);
         Ok(EntryParam { name: name.map(str::to_owned), kind, binding, constant })
     }
 }

@@ -67,15 +67,19 @@ fn shaders_promise_by_decorations() {
         ("members", true),
         ("aliased", false),
         ("out", false),
+        ("blocks[0]", true),
+        ("blocks[1]", true),
+        ("olds[0]", false),
+        ("olds[1]", false),
     ];
     assert_eq!(constant, wanted.map(|(name, constant)| (name.to_owned(), constant)));
     let arch = "4w8/4/8/4".parse().unwrap();
     let kernel = module.kernel("main", arch).unwrap();
     let kernel = kernel.compile(&CompileOptions::default()).unwrap();
     let device = Device::new(DeviceConfig::new(arch)).unwrap();
-    let buffers =
-        [1, 20, 300, 4000, 50000, 0].map(|x: i32| device.buffer_from_slice(&[x]).unwrap());
+    let buffers = [1, 20, 300, 4000, 50000, 0, 7, 100_000, 7, 2_000_000]
+        .map(|x: i32| device.buffer_from_slice(&[x]).unwrap());
     let args: Vec<_> = buffers.iter().map(Arg::from).collect();
     device.launch(&kernel, LaunchConfig::grid_1d(1).with_groups_1d(1), &args).unwrap();
-    assert_eq!(device.read(&buffers[5]).unwrap(), [54321]);
+    assert_eq!(device.read(&buffers[5]).unwrap(), [2_154_321]);
 }
