@@ -101,8 +101,9 @@ impl Translator<'_, '_, '_> {
         if let (Def::LoadedBuiltin(place), &[index]) = (self.def(whole)?, inst.rest(1))
             && place.component.is_none()
         {
-            let count = self.module.types.components(place.ty)?.1;
+            let (component, count) = self.module.types.components(place.ty)?;
             if index >= count
+                && component == inst.ty
                 && let Some(beyond) = self.beyond_dimensions(whole)?
             {
                 return self.set(inst, Parts::from_slice(&[beyond]));

@@ -8,7 +8,7 @@ use harp_jit::{CompileError, CompileOptions, ModuleError};
 use harp_spirv::SpirvModule;
 
 /// Modules of both flavours and address sizes.
-const MODULES: [&str; 9] = [
+const MODULES: [&str; 11] = [
     "vectors.32.O2",
     "control.32.O0",
     "structures.64.O0",
@@ -18,6 +18,8 @@ const MODULES: [&str; 9] = [
     "particles",
     "functions",
     "specialized",
+    "rare",
+    "variables",
 ];
 
 /// How many modules are tried: a few, or those that the environment asks for.
