@@ -83,8 +83,8 @@ impl PrintSite {
 
     /// A place with a format of `printf` in OpenCL C (OpenCL C specification, section 6.15.14) for values of these types.
     /// A vector's components are values of their own. For `%s` the value is the address of a text that ends with a zero
-    /// byte, and is read when the kernel has ended: OpenCL C has only constant texts there. A line feed at the end is left
-    /// out, as each call prints a line.
+    /// byte, and is read when the kernel has ended: OpenCL C has only constant texts there. Of a long one, 4096 bytes are
+    /// shown, and dots. A line feed at the end is left out, as each call prints a line.
     ///
     /// Where C leaves open what is shown, since an integer is given for a float or a float for an integer, the value is
     /// shown as `%d` or `%f` does. Values behind those that the format shows are left out.
@@ -256,7 +256,7 @@ impl PrintSites {
 /// The longest text of a `%s` in bytes: lines stay readable, and memory for them bounded.
 const MAX_TEXT: usize = 1 << 12;
 
-/// The text at an address, up to a zero byte.
+/// The text at an address, up to a zero byte; dots show that it goes on.
 fn text_at(address: u64, get: &mut impl FnMut(u64, &mut [u8]) -> bool) -> String {
     if address == 0 {
         return "(null)".to_owned();
@@ -267,11 +267,11 @@ fn text_at(address: u64, get: &mut impl FnMut(u64, &mut [u8]) -> bool) -> String
             return format!("(no text at {address:#x})");
         }
         if byte == [0] {
-            break;
+            return String::from_utf8_lossy(&bytes).into_owned();
         }
         bytes.extend(byte);
     }
-    String::from_utf8_lossy(&bytes).into_owned()
+    format!("{}...", String::from_utf8_lossy(&bytes))
 }
 
 #[cfg(test)]
@@ -354,6 +354,9 @@ mod tests {
         assert_eq!(read(&sites, &words), (wanted, 0));
         words[9] = end + 8;
         assert_eq!(read(&sites, &words).0[0].1, format!("(no text at {:#x})|old", end + 8));
+        // One that does not end.
+        words.extend([u64::from(u32::from_le_bytes([b'x'; 4])); MAX_TEXT]);
+        assert_eq!(read(&sites, &words).0[0].1, "x".repeat(MAX_TEXT) + "...|old");
     }
 
     #[test]
