@@ -22,7 +22,7 @@ const MAX_DEPTH: u32 = 64;
 /// The most scalars of a value that is not in memory.
 pub(crate) const MAX_LEAVES: u64 = 4096;
 
-/// What a pointer points to that is not defined yet: the id of nothing.
+/// What a pointer points to that is declared and not defined yet: the id of nothing.
 const NO_TYPE: Id = 0;
 
 /// What a type is.
@@ -117,8 +117,6 @@ pub(crate) type Leaves = SmallVec<[Leaf; 4]>;
 #[derive(Clone, Debug)]
 pub(crate) struct Types {
     by_id: HashMap<Id, Type>,
-    /// The pointers that are declared only, as those in what they point to are.
-    forward: HashMap<Id, StorageClass>,
     /// Bytes of an address; those that the machine has if there are only logical ones.
     address_bytes: Option<u8>,
 }
@@ -126,7 +124,7 @@ pub(crate) struct Types {
 impl Types {
     /// No types yet; addresses in memory have a size unless they are logical.
     pub(crate) fn new(address_bytes: Option<u8>) -> Types {
-        Types { by_id: HashMap::new(), forward: HashMap::new(), address_bytes }
+        Types { by_id: HashMap::new(), address_bytes }
     }
 
     /// Declares a pointer that is defined behind its uses.
@@ -142,7 +140,6 @@ impl Types {
             return Err(SpirvErrorKind::malformed("this pointer is defined already"));
         }
         self.by_id.insert(id, pointer);
-        self.forward.insert(id, class);
         Ok(())
     }
 
@@ -178,17 +175,21 @@ impl Types {
                 limit,
             });
         }
-        let declared = self.forward.remove(&inst.id);
-        if let Some(declared) = declared
-            && !matches!(ty.kind, Kind::Pointer { class, .. } if class == declared)
-        {
-            let what = format!("it was declared as a pointer to {declared:?}");
-            return Err(SpirvErrorKind::malformed(what));
+        let class = match ty.kind {
+            Kind::Pointer { class, .. } => Some(class),
+            _ => None,
+        };
+        match self.by_id.insert(inst.id, ty).map(|before| before.kind) {
+            None => Ok(()),
+            Some(Kind::Pointer { class: declared, to: NO_TYPE }) if class == Some(declared) => {
+                Ok(())
+            }
+            Some(Kind::Pointer { class: declared, to: NO_TYPE }) => {
+                let what = format!("it was declared as a pointer to {declared:?}");
+                Err(SpirvErrorKind::malformed(what))
+            }
+            Some(_) => Err(SpirvErrorKind::malformed("this id is defined twice")),
         }
-        if self.by_id.insert(inst.id, ty).is_some() && declared.is_none() {
-            return Err(SpirvErrorKind::malformed("this id is defined twice"));
-        }
-        Ok(())
     }
 
     fn kind_of(

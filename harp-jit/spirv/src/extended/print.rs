@@ -29,34 +29,43 @@ impl Translator<'_, '_, '_> {
         let texts = spots.iter().map(|&spot| self.text_at(spot));
         let texts: Option<Vec<String>> = texts.collect::<Result<_>>()?;
         let formats: Vec<_> = spots.into_iter().zip(texts.unwrap_or_default()).collect();
-        let Some((last, others)) = formats.split_last() else {
-            let what = "`printf` with a format that is no constant string";
-            return Err(SpirvErrorKind::unsupported(what));
-        };
         let values = self.printed(args)?;
-        // Optimizers make one call of two with the same values.
-        let after = (!others.is_empty()).then(|| self.b.create_block());
-        for ((variable, offset), text) in others {
-            let chosen = self.value(format)?.parts[0];
-            let start = self.global_address(*variable)?;
-            let address = self.b.ins().iadd_imm_s(start, *offset);
-            let is_this = self.b.ins().icmp(IntCC::Equal, chosen, address);
-            let [this, other] = [(); 2].map(|()| self.b.create_block());
-            self.b.ins().brif(is_this, this, &[], other, &[]);
-            self.b.switch_to_block(this);
-            self.print(text, &values)?;
-            self.b.ins().jump(after.unwrap_or(other), &[]);
-            self.b.switch_to_block(other);
-        }
-        self.print(&last.1, &values)?;
-        if let Some(after) = after {
-            self.b.ins().jump(after, &[]);
-            self.b.switch_to_block(after);
-        }
+        self.print_chosen(format, &formats, &values)?;
         let zero = self.bits(types::I32, 0);
         let parts = Parts::from_slice(&[zero]);
         self.check_parts(inst.ty, &parts)?;
         self.set(inst, parts)
+    }
+
+    /// Prints values by the format among these whose address is chosen: optimizers make one call of two with the same values.
+    fn print_chosen(
+        &mut self,
+        chosen: Id,
+        formats: &[(Spot, String)],
+        values: &[ir::Value],
+    ) -> Result<()> {
+        let ((variable, offset), text, rest) = match formats {
+            [] => {
+                let what = "`printf` with a format that is no constant string";
+                return Err(SpirvErrorKind::unsupported(what));
+            }
+            [(_, text)] => return self.print(text, values),
+            [(spot, text), rest @ ..] => (*spot, text, rest),
+        };
+        let address = self.value(chosen)?.parts[0];
+        let start = self.global_address(variable)?;
+        let own = self.b.ins().iadd_imm_s(start, offset);
+        let is_this = self.b.ins().icmp(IntCC::Equal, address, own);
+        let [this, other, after] = [(); 3].map(|()| self.b.create_block());
+        self.b.ins().brif(is_this, this, &[], other, &[]);
+        self.b.switch_to_block(this);
+        self.print(text, values)?;
+        self.b.ins().jump(after, &[]);
+        self.b.switch_to_block(other);
+        self.print_chosen(chosen, rest, values)?;
+        self.b.ins().jump(after, &[]);
+        self.b.switch_to_block(after);
+        Ok(())
     }
 
     /// The numbers and addresses that are to be printed.
@@ -125,15 +134,13 @@ impl Translator<'_, '_, '_> {
                 continue;
             }
             let inst = self.definition(id)?;
-            let from = match inst.op {
-                Op::Select => inst.rest(1).iter().step_by(1),
-                Op::Phi => inst.rest(0).iter().step_by(2),
-                Op::Bitcast | Op::PtrCastToGeneric | Op::GenericCastToPtr => {
-                    inst.rest(0).iter().step_by(1)
-                }
+            let (first, step) = match inst.op {
+                Op::Select => (1, 1),
+                Op::Phi => (0, 2),
+                op if is_cast(op) => (0, 1),
                 _ => return None,
             };
-            for &id in from {
+            for &id in inst.rest(first).iter().step_by(step) {
                 if !seen.contains(&id) {
                     seen.push(id);
                     todo.push(id);
@@ -165,7 +172,7 @@ impl Translator<'_, '_, '_> {
         };
         let (base, offset) = self.known_address(*inst.operands.first()?, depth + 1)?;
         match inst.op {
-            Op::Bitcast | Op::PtrCastToGeneric | Op::GenericCastToPtr => Some((base, offset)),
+            op if is_cast(op) => Some((base, offset)),
             // Texts are arrays of bytes: the first index is of bytes or of the whole array, which is 0.
             Op::PtrAccessChain | Op::InBoundsPtrAccessChain => {
                 let mut sum = offset;
@@ -184,4 +191,9 @@ impl Translator<'_, '_, '_> {
         let mut before = before.take_while(|inst| inst.op != Op::Function);
         before.find(|inst| inst.id == id)
     }
+}
+
+/// Whether an instruction gives its operand, an address, as it is.
+fn is_cast(op: Op) -> bool {
+    matches!(op, Op::Bitcast | Op::PtrCastToGeneric | Op::GenericCastToPtr)
 }

@@ -11,8 +11,7 @@ use crate::error::{Result, SpirvErrorKind};
 use crate::function::Translator;
 use crate::module::Addressing;
 use crate::prologue::{GLOBAL_ID, GROUP_ID, Item, LOCAL_ID, LOCAL_SIZE};
-use crate::reader::Id;
-use crate::values::{BuiltinPlace, Def, Parts, Val};
+use crate::values::{BuiltinPlace, Parts, Val};
 
 /// Computes the offset of a word of the argument block for a dimension.
 type HeaderOffset = fn(u8, WordSize) -> u32;
@@ -92,14 +91,10 @@ impl Translator<'_, '_, '_> {
     }
 
     /// What OpenCL C's functions of a dimension give where there is no such dimension (OpenCL C specification, section
-    /// 6.15.1), if the id is the built-in vector of one of them. There any number may be asked for, while no vector of
+    /// 6.15.1), if this is the built-in vector of one of them. There any number may be asked for, while no vector of
     /// SPIR-V has such a component; translators do not tell them apart.
-    pub(super) fn beyond_dimensions(&mut self, id: Id) -> Result<Option<ir::Value>> {
-        let Def::LoadedBuiltin(BuiltinPlace { ty, builtin, component: None }) = self.def(id)?
-        else {
-            return Ok(None);
-        };
-        let beyond = match BuiltIn::from_u32(builtin) {
+    pub(super) fn beyond_dimensions(&mut self, vector: BuiltinPlace) -> Result<Option<ir::Value>> {
+        let beyond = match BuiltIn::from_u32(vector.builtin) {
             _ if self.module.addressing == Addressing::Logical => return Ok(None),
             Some(
                 BuiltIn::GlobalSize
@@ -115,7 +110,7 @@ impl Translator<'_, '_, '_> {
             ) => 0,
             _ => return Ok(None),
         };
-        let (_, scalar) = self.vector_type(ty, super::Of::Int)?;
+        let (_, scalar) = self.vector_type(vector.ty, super::Of::Int)?;
         Ok(Some(self.bits(scalar, beyond)))
     }
 

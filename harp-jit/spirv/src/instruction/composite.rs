@@ -72,7 +72,9 @@ impl Translator<'_, '_, '_> {
                 }
                 let index = self.integer(inst.word(1)?)?;
                 let mut picked = self.pick(&value.parts, index);
-                if let Some(beyond) = self.beyond_dimensions(inst.word(0)?)? {
+                if let Def::LoadedBuiltin(place) = self.def(inst.word(0)?)?
+                    && let Some(beyond) = self.beyond_dimensions(place)?
+                {
                     let count = value.parts.len() as i64;
                     let inside = self.b.ins().icmp_imm_u(IntCC::UnsignedLessThan, index, count);
                     picked = self.b.ins().select(inside, picked, beyond);
@@ -104,7 +106,7 @@ impl Translator<'_, '_, '_> {
             let (component, count) = self.module.types.components(place.ty)?;
             if index >= count
                 && component == inst.ty
-                && let Some(beyond) = self.beyond_dimensions(whole)?
+                && let Some(beyond) = self.beyond_dimensions(place)?
             {
                 return self.set(inst, Parts::from_slice(&[beyond]));
             }
