@@ -484,6 +484,7 @@ impl Types {
             Kind::Vector { count, .. } | Kind::Matrix { count, .. } => (*count).into(),
             Kind::Array { count, .. } => *count,
             Kind::Struct { members } => members.len() as u64,
+            Kind::Opaque { name } => return Err(SpirvErrorKind::unsupported(name)),
             _ => 0,
         })
     }

@@ -137,3 +137,24 @@ fn kernels_with_images_are_refused_and_others_are_not() {
     assert!(error.starts_with("OpFunction %") && error.contains("OpTypeImage"), "{error}");
     assert!(module.kernel("without", arch).is_ok());
 }
+
+#[test]
+fn constants_of_types_that_are_not_there_are_refused_by_these() {
+    use rspirv::spirv::{MAGIC_NUMBER, Op};
+    let instructions: [&[u32]; 5] = [
+        // The shader's capability, and GLSL450's memory.
+        &[Op::Capability as u32, 1],
+        &[Op::MemoryModel as u32, 0, 1],
+        &[Op::TypeInt as u32, 1, 32, 0],
+        &[Op::TypeCooperativeMatrixKHR as u32, 2, 1, 3, 3, 3, 3],
+        &[Op::ConstantComposite as u32, 2, 4, 3],
+    ];
+    let mut words = vec![MAGIC_NUMBER, 0x0001_0600, 0, 5, 0];
+    for instruction in instructions {
+        words.push((instruction.len() as u32) << 16 | instruction[0]);
+        words.extend(&instruction[1..]);
+    }
+    let bytes: Vec<u8> = words.into_iter().flat_map(u32::to_le_bytes).collect();
+    let error = SpirvModule::parse(&bytes).unwrap_err().to_string();
+    assert!(error.contains("OpTypeCooperativeMatrixKHR"), "{error}");
+}
