@@ -5,9 +5,9 @@
 
 use std::rc::Rc;
 
+use harp_bdd::Set;
 use smallvec::SmallVec;
 
-use crate::bdd::Set;
 use crate::number::{Number, Numbers};
 use crate::numbering::ValueNumber;
 use crate::op::Form;

@@ -3,10 +3,10 @@
 //! Two facts survive about a pair of lanes from different sides: what each side knows of its own lane, and what was
 //! known of the pair at the split, as far as neither side changed it or both sides did the same.
 
+use harp_bdd::{Renaming, Set};
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
-use crate::bdd::{Renaming, Set};
 use crate::lanes::Condition;
 use crate::number::Numbers;
 use crate::op::Form;

@@ -5,9 +5,9 @@
 
 use std::cell::RefCell;
 
+use harp_bdd::{Limits, Manager, Renaming, Set};
 use hashbrown::HashMap;
 
-use crate::bdd::{Limits, Manager, Renaming, Set};
 use crate::number::{Number, Precision};
 use crate::places::Place;
 
@@ -86,7 +86,7 @@ impl Lanes {
             let variable = move |condition| 2 * self.number(condition) + lane;
             conditions.iter().map(move |&(from, to)| (variable(from), variable(to)))
         });
-        self.sets.renaming(others.collect())
+        self.sets.renaming(others)
     }
 
     /// An example: conditions of the first and of the second lane of some pair in a set.
@@ -99,22 +99,5 @@ impl Lanes {
             example[(variable % 2) as usize].push((conditions[&(variable / 2)], value));
         }
         example
-    }
-}
-
-impl<'a> Set<'a> {
-    /// The same, said of the other lane of a pair.
-    pub(crate) fn other(self) -> Set<'a> {
-        self.rename(Renaming::Swap)
-    }
-
-    /// The pairs of which both lanes are in it.
-    pub(crate) fn both(self) -> Set<'a> {
-        self & self.other()
-    }
-
-    /// What it says that it does not say any more without the conditions in `cube`.
-    pub(crate) fn constraint_on(self, cube: Set<'a>) -> Set<'a> {
-        self.restrict(self.exists(cube))
     }
 }

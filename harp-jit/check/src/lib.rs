@@ -42,7 +42,7 @@
 //! A *condition* `place = n` says of a lane that a place holds one of a few numbers, which `value` tells
 //! apart from all others; `0` is the absence of all of a place's conditions. A set of lanes is a boolean
 //! function of the conditions of one lane, a set of pairs a function of those of two lanes: both are decision
-//! diagrams (`bdd`, `lanes`). An abstract state (`state`) consists of
+//! diagrams ([`harp_bdd`], `lanes`). An abstract state (`state`) consists of
 //!
 //! | part | a concrete state is described by it if |
 //! |---|---|
@@ -199,7 +199,6 @@
 #![forbid(unsafe_code)]
 
 mod assumption;
-mod bdd;
 mod code;
 mod error;
 mod fact;

@@ -8,9 +8,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use harp_bdd::Set;
 use smallvec::SmallVec;
 
-use crate::bdd::Set;
 use crate::fact::Value;
 use crate::join::{Across, Parted, Plan, Way};
 use crate::lanes::Condition;

@@ -6,9 +6,9 @@
 
 use std::rc::Rc;
 
+use harp_bdd::Set;
 use smallvec::{SmallVec, smallvec};
 
-use crate::bdd::Set;
 use crate::places::Place;
 use crate::regions::Decided;
 use crate::term::{Origin, Passage, Terms};

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use harp_bdd::Set;
 use harp_isa::ArchId;
 
 use crate::assumption::Assumption;
-use crate::bdd::Set;
 use crate::code::{Code, Flow};
 use crate::error::{CodeError, CodeFault, OpenSplit};
 use crate::join::{Parted, Split};

@@ -9,9 +9,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use harp_bdd::Set;
 use smallvec::SmallVec;
 
-use crate::bdd::Set;
 use crate::fact::{Detail, New, Scratch, Valuation, Value};
 use crate::lanes::{Condition, Lanes};
 use crate::number::{Number, Numbers, union};

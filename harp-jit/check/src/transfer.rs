@@ -1,11 +1,11 @@
 //! The transfer function: the effect of an instruction on the state, and the facts that it requires.
 
+use harp_bdd::Set;
 use harp_isa::abi::{LaneField, RegisterRoles};
 use harp_isa::{Gpr, Op, OpcodeFlags, Operand, Pred, Role as Access, Sharing, WordSize};
 use smallvec::SmallVec;
 
 use crate::assumption::Assumption;
-use crate::bdd::Set;
 use crate::code::{Code, Flow};
 use crate::error::CodeFault;
 use crate::fact::{Detail, New, Scratch, Valuation, Value};

@@ -1,9 +1,9 @@
 //! The results of operations, as far as the checker models them.
 
+use harp_bdd::Set;
 use harp_isa::{Gpr, Op, OpcodeFlags, Role as Access, WordSize};
 use smallvec::SmallVec;
 
-use crate::bdd::Set;
 use crate::fact::{Mixed, New, Scratch, Valuation, Value};
 use crate::number::{MOST_NUMBERS, Number};
 use crate::numbering::ValueNumber;

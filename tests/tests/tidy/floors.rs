@@ -57,7 +57,7 @@ const CRATES: [(&str, Floors); 9] = [
     (
         "harp-jit/check/src",
         &[
-            &["bdd", "error", "number", "record"],
+            &["error", "number", "record"],
             &["assumption", "code", "places"],
             &["lanes", "op", "structure"],
             &["frame", "regions", "shared", "skeleton"],

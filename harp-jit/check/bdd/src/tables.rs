@@ -1,49 +1,31 @@
-//! Boolean functions, as reduced ordered decision diagrams (R. Bryant, "Graph-based algorithms for boolean function
-//! manipulation", 1986) with opposites that take no nodes, and tables for what is there and what was computed (K. Brace, R.
-//! Rudell and R. Bryant, "Efficient implementation of a BDD package", 1990).
-//!
-//! Equal functions are equal numbers. What was computed is looked up, unless something else took its place in the
-//! table since, in every round of a fixpoint. Nodes that are not kept make room, from time to time.
-
-use std::cell::RefCell;
-use std::fmt;
-use std::ops::{BitAnd, BitOr, BitXor, Not};
+//! Nodes, by what they are, and operations on them.
 
 use hashbrown::hash_table::Entry;
 use hashbrown::{HashMap, HashTable};
 
-#[cfg(test)]
-mod tests;
-
-/// A boolean function: the set of assignments for which it is true. Constants are of any manager.
-#[derive(Clone, Copy)]
-pub(crate) struct Set<'a> {
-    edge: Edge,
-    manager: Option<&'a Manager>,
-}
-
 /// A function: twice the number of its first node, and one more if it is the opposite of what that says.
-type Edge = u32;
+pub(crate) type Edge = u32;
 
-const ALL: Edge = 0;
-const NONE: Edge = OPPOSITE;
+pub(crate) const ALL: Edge = 0;
+pub(crate) const NONE: Edge = OPPOSITE;
 
 /// In the place of a conjunction of variables: all that there are.
-const EVERY: Edge = 2;
+pub(crate) const EVERY: Edge = 2;
 
 /// The bit that makes a function its opposite.
-const OPPOSITE: Edge = 1;
+pub(crate) const OPPOSITE: Edge = 1;
 
-fn is_constant(edge: Edge) -> bool {
+#[inline]
+pub(crate) fn is_constant(edge: Edge) -> bool {
     edge | OPPOSITE == NONE
 }
 
 /// Where a variable decides. On the high side there is no opposite, so that each function has one way to be said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Node {
-    variable: u32,
-    low: Edge,
-    high: Edge,
+pub(crate) struct Node {
+    pub(crate) variable: u32,
+    pub(crate) low: Edge,
+    pub(crate) high: Edge,
 }
 
 /// Behind all variables.
@@ -57,26 +39,32 @@ enum Operation {
     Ite(Edge, Edge, Edge),
     /// What is in both, without these variables.
     AndExists(Edge, Edge, Edge),
-    Rename(Edge, Renaming),
+    Rename(Edge, Exchange),
     /// The first, as simple as it can be said where the second is known.
     Restrict(Edge, Edge),
 }
 
-/// Names of variables that are exchanged for others, all at once: an index.
+/// How many nodes there may be. Once there are more, what is computed means nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// At a time; 2^30 at most.
+    pub nodes: usize,
+    /// In all, and other results besides.
+    pub made: usize,
+}
+
+/// Variables that become others, all at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Renaming {
+pub(crate) enum Exchange {
     /// Each even variable becomes the odd one behind it, and the other way round.
     Swap,
-    /// The one with this index.
+    /// What is there under this number.
     Given(u32),
 }
 
-/// All sets of one proof.
+/// All nodes, and what was computed of them.
 #[derive(Debug)]
-pub(crate) struct Manager(RefCell<Tables>);
-
-#[derive(Debug)]
-struct Tables {
+pub(crate) struct Tables {
     limits: Limits,
     nodes: Vec<Node>,
     /// Nodes that are no set's any more.
@@ -94,14 +82,8 @@ struct Tables {
     full: bool,
 }
 
-/// How many nodes there may be. Once there are more, what is computed means nothing.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
-    /// At a time.
-    pub(crate) nodes: usize,
-    /// In all.
-    pub(crate) made: usize,
-}
+/// The most nodes that have numbers.
+const MOST_NODES: usize = 1 << 30;
 
 /// Room is made when there are so many times fewer nodes than there may be, or twice those that were kept. What was
 /// computed is found out anew then: with 16 instead, hard proofs take up to four times as many steps.
@@ -110,131 +92,6 @@ const CROWDED: usize = 4;
 /// Places for what was computed: as many as nodes, within these bounds.
 const FEWEST_KNOWN: usize = 1 << 9;
 const MOST_KNOWN: usize = 1 << 20;
-
-impl Manager {
-    pub(crate) fn new(limits: Limits) -> Manager {
-        let leaf = |edge| Node { variable: LEAF, low: edge, high: edge };
-        Manager(RefCell::new(Tables {
-            limits,
-            nodes: [ALL, EVERY].map(leaf).into(),
-            free: Vec::new(),
-            unique: HashTable::new(),
-            known: vec![None; FEWEST_KNOWN],
-            renamings: Vec::new(),
-            made: 0,
-            crowded: limits.nodes / CROWDED,
-            full: false,
-        }))
-    }
-
-    fn set(&self, edge: Edge) -> Set<'_> {
-        Set { edge, manager: Some(self) }
-    }
-
-    /// Whether there were too many nodes: then no result can be relied on.
-    pub(crate) fn is_full(&self) -> bool {
-        self.0.borrow().full
-    }
-
-    /// Makes room, if it is time to: only these sets are kept, and no renaming.
-    pub(crate) fn collect_garbage<'a>(&self, sets: impl Iterator<Item = Set<'a>>) {
-        let mut tables = self.0.borrow_mut();
-        if tables.nodes.len() - tables.free.len() > tables.crowded {
-            tables.collect_garbage(sets.map(|set| set.edge).collect());
-        }
-    }
-
-    /// Where a variable is true.
-    pub(crate) fn variable(&self, variable: u32) -> Set<'_> {
-        self.set(self.0.borrow_mut().node(variable, NONE, ALL))
-    }
-
-    /// Variables that become others, all at once.
-    pub(crate) fn renaming(&self, others: HashMap<u32, u32>) -> Renaming {
-        let renamings = &mut self.0.borrow_mut().renamings;
-        renamings.push(others);
-        Renaming::Given((renamings.len() - 1) as u32)
-    }
-}
-
-impl<'a> Set<'a> {
-    pub(crate) const NONE: Set<'static> = Set { edge: NONE, manager: None };
-    pub(crate) const ALL: Set<'static> = Set { edge: ALL, manager: None };
-
-    /// Whether it says nothing of any variable.
-    pub(crate) fn is_constant(self) -> bool {
-        is_constant(self.edge)
-    }
-
-    /// What is computed of it; of constants, nothing is left to compute.
-    fn with(self, compute: impl FnOnce(&mut Tables) -> Edge) -> Set<'a> {
-        let compute = |manager: &'a Manager| manager.set(compute(&mut manager.0.borrow_mut()));
-        self.manager.map_or(self, compute)
-    }
-
-    /// `yes` where it is, `no` elsewhere.
-    pub(crate) fn ite(self, yes: Set<'a>, no: Set<'a>) -> Set<'a> {
-        match self.edge {
-            ALL => yes,
-            NONE => no,
-            _ => self.with(|sets| sets.ite(self.edge, yes.edge, no.edge)),
-        }
-    }
-
-    /// Whether nothing is in both.
-    pub(crate) fn disjoint(self, other: Set<'a>) -> bool {
-        self.and_exists(other, Set { edge: EVERY, manager: None }) == Set::NONE
-    }
-
-    /// Without what it says of the variables whose conjunction is `cube`: where there is a way to assign them.
-    pub(crate) fn exists(self, cube: Set<'a>) -> Set<'a> {
-        self.and_exists(Set::ALL, cube)
-    }
-
-    /// As [`Set::exists`], of what is in both, which is not made itself: it can be much larger (J. Burch and others,
-    /// "Symbolic model checking: 10^20 states and beyond", 1990: the relational product).
-    pub(crate) fn and_exists(self, other: Set<'a>, cube: Set<'a>) -> Set<'a> {
-        let (one, other) = if self.is_constant() { (other, self) } else { (self, other) };
-        match other.edge {
-            NONE => other,
-            _ => one.with(|sets| sets.and_exists(one.edge, other.edge, cube.edge)),
-        }
-    }
-
-    /// Whether it says something of one of the variables whose conjunction is `cube`.
-    pub(crate) fn depends_on(self, cube: Set<'a>) -> bool {
-        self.exists(cube) != self
-    }
-
-    /// A set that is the same among those in `care`, and whatever is simple elsewhere (O. Coudert and J. Madre, "A
-    /// unified framework for the formal verification of sequential circuits", 1990: `restrict`).
-    pub(crate) fn restrict(self, care: Set<'a>) -> Set<'a> {
-        if self.is_constant() {
-            self
-        } else {
-            self.with(|sets| sets.restrict(self.edge, care.edge))
-        }
-    }
-
-    /// The same, said of other variables.
-    pub(crate) fn rename(self, renaming: Renaming) -> Set<'a> {
-        self.with(|sets| sets.rename(self.edge, renaming))
-    }
-
-    /// Variables with values for which it is true, whatever the others are; nothing if it is empty.
-    pub(crate) fn model(self) -> Vec<(u32, bool)> {
-        let mut model = Vec::new();
-        let Some(manager) = self.manager else { return model };
-        let mut at = self.edge;
-        while !is_constant(at) {
-            let Node { variable, low, high } = manager.0.borrow().at(at);
-            let value = low == NONE;
-            model.push((variable, value));
-            at = if value { high } else { low };
-        }
-        model
-    }
-}
 
 /// A number that is different for most keys, and the same in all runs: limits would be met at different times otherwise.
 fn hash([a, b, c, d]: [u32; 4]) -> u64 {
@@ -257,8 +114,8 @@ impl Operation {
             Operation::And(a, b) => [a, b, 0, 1],
             Operation::Ite(a, b, c) => [a, b, c, 2],
             Operation::AndExists(a, b, c) => [a, b, c, 3],
-            Operation::Rename(a, Renaming::Swap) => [a, 0, 0, 4],
-            Operation::Rename(a, Renaming::Given(index)) => [a, index, 0, 5],
+            Operation::Rename(a, Exchange::Swap) => [a, 0, 0, 4],
+            Operation::Rename(a, Exchange::Given(index)) => [a, index, 0, 5],
             Operation::Restrict(a, b) => [a, b, 0, 6],
         };
         hash(key) as usize & (places - 1)
@@ -266,7 +123,39 @@ impl Operation {
 }
 
 impl Tables {
-    fn collect_garbage(&mut self, mut todo: Vec<Edge>) {
+    pub(crate) fn new(limits: Limits) -> Tables {
+        let leaf = |edge| Node { variable: LEAF, low: edge, high: edge };
+        let limits = Limits { nodes: limits.nodes.min(MOST_NODES), ..limits };
+        Tables {
+            limits,
+            nodes: [ALL, EVERY].map(leaf).into(),
+            free: Vec::new(),
+            unique: HashTable::new(),
+            known: vec![None; FEWEST_KNOWN],
+            renamings: Vec::new(),
+            made: 0,
+            crowded: limits.nodes / CROWDED,
+            full: false,
+        }
+    }
+
+    /// Whether there were too many nodes.
+    pub(crate) fn is_full(&self) -> bool {
+        self.full
+    }
+
+    /// Whether it is time to make room.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.nodes.len() - self.free.len() > self.crowded
+    }
+
+    /// Keeps names of variables that become others.
+    pub(crate) fn exchange(&mut self, others: HashMap<u32, u32>) -> Exchange {
+        self.renamings.push(others);
+        Exchange::Given((self.renamings.len() - 1) as u32)
+    }
+
+    pub(crate) fn collect_garbage(&mut self, mut todo: Vec<Edge>) {
         let mut kept = vec![false; self.nodes.len()];
         kept[..=(EVERY / 2) as usize].fill(true);
         while let Some(edge) = todo.pop() {
@@ -282,7 +171,7 @@ impl Tables {
         self.crowded = (self.limits.nodes / CROWDED).max(2 * self.unique.len());
     }
 
-    fn node(&mut self, variable: u32, low: Edge, high: Edge) -> Edge {
+    pub(crate) fn node(&mut self, variable: u32, low: Edge, high: Edge) -> Edge {
         if low == high {
             return low;
         }
@@ -307,7 +196,8 @@ impl Tables {
         2 * number + opposite
     }
 
-    fn at(&self, edge: Edge) -> Node {
+    /// Where the first variable of a function decides.
+    pub(crate) fn at(&self, edge: Edge) -> Node {
         let opposite = edge & OPPOSITE;
         let Node { variable, low, high } = self.nodes[(edge / 2) as usize];
         Node { variable, low: low ^ opposite, high: high ^ opposite }
@@ -372,7 +262,7 @@ impl Tables {
         })
     }
 
-    fn ite(&mut self, set: Edge, yes: Edge, no: Edge) -> Edge {
+    pub(crate) fn ite(&mut self, set: Edge, yes: Edge, no: Edge) -> Edge {
         // A function and its opposite are looked up as one.
         let (set, yes, no) =
             if set & OPPOSITE == 0 { (set, yes, no) } else { (set ^ OPPOSITE, no, yes) };
@@ -406,7 +296,7 @@ impl Tables {
         result ^ opposite
     }
 
-    fn and_exists(&mut self, a: Edge, b: Edge, mut cube: Edge) -> Edge {
+    pub(crate) fn and_exists(&mut self, a: Edge, b: Edge, mut cube: Edge) -> Edge {
         let (a, b) = if a == b { (ALL, b) } else { (a.min(b), a.max(b)) };
         if b == ALL {
             return ALL;
@@ -433,20 +323,20 @@ impl Tables {
         })
     }
 
-    fn rename(&mut self, edge: Edge, renaming: Renaming) -> Edge {
+    pub(crate) fn rename(&mut self, edge: Edge, exchange: Exchange) -> Edge {
         let opposite = edge & OPPOSITE;
         let plain = edge ^ opposite;
         let Node { variable, low, high } = self.at(plain);
-        let other = match renaming {
+        let other = match exchange {
             _ if variable == LEAF => return edge,
-            Renaming::Swap => variable ^ 1,
-            Renaming::Given(index) if self.renamings[index as usize].is_empty() => return edge,
-            Renaming::Given(index) => {
+            Exchange::Swap => variable ^ 1,
+            Exchange::Given(index) if self.renamings[index as usize].is_empty() => return edge,
+            Exchange::Given(index) => {
                 self.renamings[index as usize].get(&variable).copied().unwrap_or(variable)
             }
         };
-        let result = self.cached(Operation::Rename(plain, renaming), |sets| {
-            let [low, high] = [low, high].map(|side| sets.rename(side, renaming));
+        let result = self.cached(Operation::Rename(plain, exchange), |sets| {
+            let [low, high] = [low, high].map(|side| sets.rename(side, exchange));
             if sets.first(&[low, high]) > other {
                 return sets.node(other, low, high);
             }
@@ -456,7 +346,7 @@ impl Tables {
         result ^ opposite
     }
 
-    fn restrict(&mut self, edge: Edge, care: Edge) -> Edge {
+    pub(crate) fn restrict(&mut self, edge: Edge, care: Edge) -> Edge {
         if is_constant(care) || is_constant(edge) {
             return edge;
         }
@@ -485,51 +375,5 @@ impl Tables {
             }
         });
         result ^ opposite
-    }
-}
-
-impl<'a> BitAnd for Set<'a> {
-    type Output = Set<'a>;
-
-    fn bitand(self, other: Set<'a>) -> Set<'a> {
-        self.ite(other, Set::NONE)
-    }
-}
-
-impl<'a> BitOr for Set<'a> {
-    type Output = Set<'a>;
-
-    fn bitor(self, other: Set<'a>) -> Set<'a> {
-        self.ite(Set::ALL, other)
-    }
-}
-
-impl<'a> BitXor for Set<'a> {
-    type Output = Set<'a>;
-
-    fn bitxor(self, other: Set<'a>) -> Set<'a> {
-        self.ite(!other, other)
-    }
-}
-
-impl<'a> Not for Set<'a> {
-    type Output = Set<'a>;
-
-    fn not(self) -> Set<'a> {
-        Set { edge: self.edge ^ OPPOSITE, ..self }
-    }
-}
-
-impl PartialEq for Set<'_> {
-    fn eq(&self, other: &Set<'_>) -> bool {
-        self.edge == other.edge
-    }
-}
-
-impl Eq for Set<'_> {}
-
-impl fmt::Debug for Set<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "set {}", self.edge)
     }
 }
