@@ -65,11 +65,13 @@ impl Manager {
         Manager(RefCell::new(Tables::new(limits)))
     }
 
+    #[inline]
     fn set(&self, edge: Edge) -> Set<'_> {
         Set { edge, manager: Some(self) }
     }
 
     /// Whether there were too many nodes: then no result can be relied on.
+    #[inline]
     pub fn is_full(&self) -> bool {
         self.0.borrow().is_full()
     }
@@ -83,6 +85,7 @@ impl Manager {
     }
 
     /// Where a variable is true: any number but `u32::MAX`.
+    #[inline]
     pub fn variable(&self, variable: u32) -> Set<'_> {
         self.set(self.0.borrow_mut().node(variable, NONE, ALL))
     }
@@ -106,6 +109,7 @@ impl<'a> Set<'a> {
     }
 
     /// What is computed of it; of constants, nothing is left to compute.
+    #[inline]
     fn with(self, compute: impl FnOnce(&mut Tables) -> Edge) -> Set<'a> {
         let compute = |manager: &'a Manager| manager.set(compute(&mut manager.0.borrow_mut()));
         self.manager.map_or(self, compute)
@@ -152,6 +156,7 @@ impl<'a> Set<'a> {
 
     /// A set that is the same among those in `care`, and whatever is simple elsewhere (O. Coudert and J. Madre, "A
     /// unified framework for the formal verification of sequential circuits", 1990: `restrict`).
+    #[inline]
     pub fn restrict(self, care: Set<'a>) -> Set<'a> {
         self.with(|sets| sets.restrict(self.edge, care.edge))
     }
@@ -161,22 +166,26 @@ impl<'a> Set<'a> {
     /// # Panics
     ///
     /// May panic if the renaming is of another manager, or was made before that made room.
+    #[inline]
     pub fn rename(self, Renaming(exchange): Renaming) -> Set<'a> {
         self.with(|sets| sets.rename(self.edge, exchange))
     }
 
     /// The same, said of the other one of a pair: each even variable becomes the odd one behind it, and the other way
     /// round.
+    #[inline]
     pub fn other(self) -> Set<'a> {
         self.rename(Renaming(Exchange::Swap))
     }
 
     /// The pairs of which both are in it.
+    #[inline]
     pub fn both(self) -> Set<'a> {
         self & self.other()
     }
 
     /// What it says that it does not say any more without the variables in `cube`.
+    #[inline]
     pub fn constraint_on(self, cube: Set<'a>) -> Set<'a> {
         self.restrict(self.exists(cube))
     }
@@ -217,6 +226,7 @@ impl<'a> BitOr for Set<'a> {
 impl<'a> BitXor for Set<'a> {
     type Output = Set<'a>;
 
+    #[inline]
     fn bitxor(self, other: Set<'a>) -> Set<'a> {
         self.ite(!other, other)
     }
