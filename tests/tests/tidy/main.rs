@@ -97,6 +97,15 @@ fn crates_depend_only_on_those_they_may_know() {
 }
 
 #[test]
+fn only_fuzz_targets_are_left_out_of_ordinary_builds() {
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    let manifest: toml::Table = manifest.parse().unwrap();
+    let mut members = manifest["workspace"]["members"].as_array().unwrap().clone();
+    members.retain(|member| member.as_str() != Some("fuzz"));
+    assert_eq!(manifest["workspace"]["default-members"].as_array(), Some(&members));
+}
+
+#[test]
 fn regalloc2_stays_in_its_adapter() {
     let mut seen = false;
     for (file, text) in rust_files("harp-jit/src") {
