@@ -7,9 +7,9 @@ use std::sync::Arc;
 use harp_isa::WordSize;
 use harp_jit::ir::Type;
 use harp_jit::{MAX_GROUP_BYTES, Param, ParamType};
+use harp_monitor::Argument;
 
 use crate::buffer::{Buffer, Element};
-use crate::checks::Argument;
 use crate::device::Device;
 use crate::error::{LaunchError, Parameter};
 use crate::kernel::KernelParts;

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use bytemuck::Pod;
 use harp_jit::ElementType;
+use harp_monitor::BufferName;
 use thiserror::Error;
 
 use crate::device::Device;
-use crate::finding::BufferName;
 use crate::heap::{ALIGNMENT, OutOfMemory};
 use crate::memory::BufferMemory;
 

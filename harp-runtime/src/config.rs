@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use harp_isa::ArchId;
+use harp_monitor::Checks;
 use serde::{Deserialize, Serialize};
 
-use crate::checks::Checks;
 use crate::tier::Tier;
 
 /// The parameters of a [`Device`](crate::Device).
@@ -166,7 +166,32 @@ impl LaunchConfig {
         LaunchConfig { print_bytes: bytes, ..self }
     }
 
-    /// The same grid with these checks.
+    /// The same grid with these checks. What they find is [`LaunchError::Findings`](crate::LaunchError::Findings).
+    ///
+    /// ```
+    /// use harp_runtime::prelude::*;
+    /// use harp_runtime::Checks;
+    ///
+    /// let arch: ArchId = "harp32".parse()?;
+    /// let mut source = KernelSource::new("shift", arch);
+    /// let mut b = KernelBuilder::new(&mut source);
+    /// let (data, i) = (b.buffer::<i32>("data"), b.global_id(0));
+    /// let next = b.ins().iadd_imm_s(i, 1);
+    /// let value = b.load(data, next);
+    /// b.store(data, i, value);
+    /// b.return_();
+    /// b.finalize()?;
+    /// let options = CompileOptions { report_accesses: true, ..CompileOptions::default() };
+    /// let kernel = source.compile(&options)?;
+    ///
+    /// let device = Device::new(DeviceConfig::new(arch))?;
+    /// let data = device.buffer_zeroed::<i32>(100)?.named("numbers");
+    /// let config = LaunchConfig::grid_1d(100).with_checks(Checks::all());
+    /// let error = device.launch(&kernel, config, &[Arg::from(&data)]).unwrap_err();
+    /// let LaunchError::Findings(findings) = error else { panic!("it reads behind the end, and others write") };
+    /// assert_eq!(findings.list.len(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn with_checks(self, checks: Checks) -> LaunchConfig {
         LaunchConfig { checks: Some(checks), ..self }
     }

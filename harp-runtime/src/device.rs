@@ -12,9 +12,9 @@ use harp_emu::{
     Schedule, Spare,
 };
 use harp_isa::ArchId;
+use harp_monitor::Races;
 use thiserror::Error;
 
-use crate::checks::Races;
 use crate::config::DeviceConfig;
 use crate::heap::{ALIGNMENT, Heap};
 use crate::image::{ImageCache, KernelImage};

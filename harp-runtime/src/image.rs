@@ -11,9 +11,9 @@ use harp_isa::abi::{ArgumentBlock, Lock};
 use harp_isa::link::Section;
 use harp_isa::object::{Chunk, Permissions};
 use harp_isa::{ArchId, Image, Layout, LinkErrors, Object, Opcode, link};
+use harp_library::{Form, Reach, Walk};
 
 use crate::kernel::KernelParts;
-use crate::library::{self, Form, Reach, Walk};
 
 /// Index of the library among the linked objects.
 const LIBRARY_OBJECT: usize = 0;
@@ -48,10 +48,11 @@ impl KernelImage {
         let form = Form { walk, locks: takes_lock(&code) };
         let image = link(&[libraries.before(&block, form), &block, &code], 0)?;
         let address = |name| image.symbol(name).expect("the link resolved the name");
-        let start = address(library::KERNEL);
-        let (descriptor, arguments) = (address(library::DESCRIPTOR), address(library::ARGUMENTS));
-        let outer_split = address(library::OUTER_SPLIT);
-        let lock_place = form.locks.then(|| address(library::LOCK_PLACE));
+        let start = address(harp_library::KERNEL);
+        let (descriptor, arguments) =
+            (address(harp_library::DESCRIPTOR), address(harp_library::ARGUMENTS));
+        let outer_split = address(harp_library::OUTER_SPLIT);
+        let lock_place = form.locks.then(|| address(harp_library::LOCK_PLACE));
         let is_written = |section: &&Section| section.permissions.contains(Permissions::WRITE);
         let written = image.sections.iter().filter(is_written).map(|section| section.address);
         let read_only = written.min().unwrap_or(image.bytes.len() as u64);
@@ -97,7 +98,7 @@ impl KernelImage {
     /// The addresses behind the library's calls of the kernel.
     #[cfg(feature = "native")]
     pub(crate) fn returns(&self) -> Vec<u64> {
-        library::RETURNS.iter().filter_map(|name| self.image.symbol(name)).collect()
+        harp_library::RETURNS.iter().filter_map(|name| self.image.symbol(name)).collect()
     }
 
     /// The label of the runtime library at or before `address`, and the distance to it; `None`
@@ -136,7 +137,8 @@ impl Libraries {
     /// The library whose call reaches a kernel that lies behind the argument block.
     fn before(&self, block: &Object, form: Form) -> &Object {
         let reaches = &self.forms[form.walk as usize][usize::from(form.locks)];
-        let near = reaches.near.get_or_init(|| library::assemble(self.arch, form, Reach::Near));
+        let near =
+            reaches.near.get_or_init(|| harp_library::assemble(self.arch, form, Reach::Near));
         let size = |object: &Object| {
             object.chunks.iter().map(|c| c.data.len() as u64 + c.alignment).sum::<u64>()
         };
@@ -145,7 +147,7 @@ impl Libraries {
         if u64::try_from(limit).is_ok_and(|limit| distance <= limit) {
             return near;
         }
-        reaches.far.get_or_init(|| library::assemble(self.arch, form, Reach::Far))
+        reaches.far.get_or_init(|| harp_library::assemble(self.arch, form, Reach::Far))
     }
 }
 
@@ -161,11 +163,11 @@ fn renamed(kernel: KernelParts<'_>) -> (Object, u64) {
     let mut bytes = 0;
     for chunk in &mut object.chunks {
         if chunk.name == kernel.name && chunk.global {
-            library::KERNEL.clone_into(&mut chunk.name);
+            harp_library::KERNEL.clone_into(&mut chunk.name);
             bytes += chunk.data.len() as u64;
         }
         for reference in chunk.references.iter_mut().filter(|r| r.name == kernel.name) {
-            library::KERNEL.clone_into(&mut reference.name);
+            harp_library::KERNEL.clone_into(&mut reference.name);
         }
     }
     (object, bytes)
@@ -175,7 +177,7 @@ fn argument_block(kernel: KernelParts<'_>) -> Object {
     let word = usize::from(kernel.object.arch.word().bytes());
     let words = ArgumentBlock::HEADER_WORDS as usize + kernel.argument_words();
     let block = Chunk {
-        name: library::ARGUMENTS.to_owned(),
+        name: harp_library::ARGUMENTS.to_owned(),
         alignment: word as u64,
         permissions: Permissions::READ,
         global: true,

@@ -116,7 +116,6 @@
 mod args;
 mod buffer;
 mod cache;
-mod checks;
 mod config;
 mod device;
 mod error;
@@ -126,7 +125,6 @@ mod image;
 mod kept;
 mod kernel;
 mod launch;
-mod library;
 mod memory;
 mod observe;
 mod profile;
@@ -141,11 +139,10 @@ mod tier;
 pub use args::Arg;
 pub use buffer::{Buffer, BufferError, Element};
 pub use cache::{CacheStats, CodeCache};
-pub use checks::Checks;
 pub use config::{DEFAULT_FUEL, DeviceConfig, LaunchConfig};
 pub use device::{Device, DeviceError};
 pub use error::{LaunchError, LaunchTrap, Parameter, TrapSite};
-pub use finding::{Access, BufferName, Finding, FindingKind, Findings, Target};
+pub use finding::Findings;
 pub use heap::OutOfMemory;
 pub use kept::SavedReplay;
 pub use observe::LaunchObserver;
@@ -169,6 +166,8 @@ pub use harp_emu::{Issue, Retire};
 pub use harp_isa::{ArchId, WordSize};
 /// Builders and options of the code generator.
 pub use harp_jit as jit;
+/// What a launch checks, and what is found.
+pub use harp_monitor::{Access, BufferName, Checks, Finding, FindingKind, Target};
 
 /// Everything needed to build, compile and launch a kernel, in one import.
 pub mod prelude {

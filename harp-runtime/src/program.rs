@@ -8,82 +8,16 @@
 
 use harp_emu::{Machine, MachineConfig, MachineError, Memory, MemoryError, Stats, Trap};
 use harp_isa::abi::{LaneField, stack_reserve_bytes};
-use harp_isa::object::{Chunk, Permissions, Reference};
-use harp_isa::{ArchId, Image, LinkErrors, Object, WordSize, link};
+use harp_isa::{ArchId, Image, LinkErrors, Object, link};
 use harp_jit::ir::Signature;
 use harp_jit::{CallLayout, CompiledModule, FunctionCode, SourcePlace, WordPlace};
+use harp_library::{CALL_CHUNK, CallWord, Callee, Ending, warps};
 use thiserror::Error;
 
 use crate::kernel::Origin;
-use crate::library::lane_definitions;
-
-mod warps;
-
-const CALL: &str = include_str!("asm/call.s");
-const PRINT: &str = include_str!("asm/print.s");
-const PAGES: &str = include_str!("asm/pages.s");
 
 /// Bytes of a page, on machines that translate addresses.
 const PAGE_BYTES: u64 = 4096;
-
-/// What the boot code does with the results.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ending {
-    /// They stay in the words of the call, for the host.
-    Halt,
-    /// They are printed on the console.
-    Print,
-}
-
-/// The words at `runtime.call`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum CallWord {
-    /// The base of the stack.
-    Stack,
-    /// The stack's limit.
-    Limit,
-    /// The stack pointer of the function.
-    Top,
-    /// The address of the stack arguments' values, and how many there are.
-    Arguments,
-    ArgumentCount,
-    /// The address of the register arguments' values.
-    Registers,
-    /// The address of the function.
-    Function,
-    /// Where the results go.
-    Results,
-    /// The address of the results that the function returns on the stack, and how many there are.
-    StackResults,
-    ResultCount,
-    /// The end of the memory in use, up to a page.
-    End,
-    /// The address of what printing must know about each word of the results, and how many words there are.
-    Printed,
-    PrintedCount,
-}
-
-impl CallWord {
-    /// Every word in order, with its name in the assembly text.
-    const ALL: [(CallWord, &'static str); 13] = [
-        (CallWord::Stack, "C_STACK"),
-        (CallWord::Limit, "C_LIMIT"),
-        (CallWord::Top, "C_TOP"),
-        (CallWord::Arguments, "C_ARGUMENTS"),
-        (CallWord::ArgumentCount, "C_ARGUMENT_COUNT"),
-        (CallWord::Registers, "C_REGISTERS"),
-        (CallWord::Function, "C_FUNCTION"),
-        (CallWord::Results, "C_RESULTS"),
-        (CallWord::StackResults, "C_STACK_RESULTS"),
-        (CallWord::ResultCount, "C_RESULT_COUNT"),
-        (CallWord::End, "C_END"),
-        (CallWord::Printed, "C_PRINTED"),
-        (CallWord::PrintedCount, "C_PRINTED_COUNT"),
-    ];
-}
-
-/// The chunk that holds the call's words, followed by arguments and results.
-const CALL_CHUNK: &str = "runtime.call";
 
 /// Why a program was not made or not run.
 #[derive(Debug, Error)]
@@ -214,16 +148,18 @@ impl Program {
         let mut program = Program::link(module, name, signature, Ending::Print)?;
         let word = program.arch().word();
         let bits = u32::from(word.bits());
-        let mut index = program.results_index() + program.layout.returns().len() as u64;
+        let index = program.results_index() + program.layout.returns().len() as u64;
+        let mut at = program.call + index * u64::from(word.bytes());
         for result in &signature.returns {
             let mut left = result.value_type.bits();
             while left > 0 {
                 let mask = word.mask() >> bits.saturating_sub(left);
                 left = left.saturating_sub(bits);
                 let newline = if left == 0 { b'\n'.into() } else { 0 };
-                put(&mut program.image, program.call, index, mask);
-                put(&mut program.image, program.call, index + 1, newline);
-                index += 2;
+                for value in [mask, newline] {
+                    program.image.put_word(at, value);
+                    at += u64::from(word.bytes());
+                }
             }
         }
         Ok(program)
@@ -252,7 +188,7 @@ impl Program {
             call,
             memory_bytes: 0,
         };
-        Ok(program.with_stacks(module.stack_bytes(), warps::of(module.object())))
+        Ok(program.with_stacks(module.stack_bytes(), warps::limit(module.object())))
     }
 
     /// The machine that the program is for.
@@ -276,10 +212,10 @@ impl Program {
             return Err(ProgramError::ArgumentCount { expected, given });
         }
         let mut image = self.image.clone();
-        let values = CallWord::ALL.len() as u64;
+        let (values, word) = (CallWord::COUNT as u64, u64::from(self.arch().word().bytes()));
         // Register arguments come first, in both lists.
         for (index, &value) in (0..).zip(arguments) {
-            put(&mut image, self.call, values + index, value);
+            image.put_word(self.call + (values + index) * word, value);
         }
         Ok(image)
     }
@@ -317,7 +253,7 @@ impl Program {
 
     /// The index of the first result's word, counted from `runtime.call`.
     fn results_index(&self) -> u64 {
-        (CallWord::ALL.len() + self.layout.params().len()) as u64
+        (CallWord::COUNT + self.layout.params().len()) as u64
     }
 
     /// Puts a stack above the image, and more for other warps and lanes if it may have these, and the addresses of
@@ -336,7 +272,7 @@ impl Program {
             LaneField::block_bytes(self.arch().word()) + stack_reserve_bytes(self.arch().word());
         let on_stack = u64::from(self.layout.stack_arguments());
         let in_registers = self.layout.params().len() as u64 - on_stack;
-        let values = CallWord::ALL.len() as u64;
+        let values = CallWord::COUNT as u64;
         let at = |index: u64| self.call + index * word;
         let words = [
             (CallWord::Stack, base),
@@ -354,7 +290,7 @@ impl Program {
         ];
         let call = self.call;
         for (index, value) in words {
-            put(&mut self.image, call, index as u64, value);
+            self.image.put_word(call + index as u64 * word, value);
         }
         self.memory_bytes = end;
         self
@@ -375,13 +311,6 @@ impl Program {
     }
 }
 
-/// Overwrites word `index` from `start` on.
-fn put(image: &mut Image, start: u64, index: u64, value: u64) {
-    let word = usize::from(image.arch.word().bytes());
-    let at = (start - image.base) as usize + index as usize * word;
-    image.bytes[at..at + word].copy_from_slice(&value.to_le_bytes()[..word]);
-}
-
 /// The module with boot code before it. They are one object, so that local functions can be called, too.
 fn bootable(
     module: &CompiledModule,
@@ -389,50 +318,26 @@ fn bootable(
     layout: &CallLayout,
     ending: Ending,
 ) -> Object {
-    let arch = module.object().arch;
-    let word = arch.word();
-    let registers = |places: &[WordPlace], access: &str| {
+    let registers = |places: &[WordPlace]| {
         let registers = places.iter().filter_map(|place| match place {
-            WordPlace::Register(register) => Some(register),
+            WordPlace::Register(register) => Some(*register),
             WordPlace::Stack(_) => None,
         });
-        let lines = registers.map(|register| {
-            format!("        {access} {register}, %ra, #0\n        addi %ra, %ra, __WORD\n")
-        });
-        lines.collect::<String>()
+        registers.collect()
     };
-    let text = CALL
-        .replace("\nARGUMENTS\n", &format!("\n{}", registers(layout.params(), "ld")))
-        .replace("\nRESULTS\n", &format!("\n{}", registers(layout.returns(), "st")))
-        .replace("%base", &format!("%r{}", arch.gprs() / 2));
-    let text = match ending {
-        Ending::Halt => text,
-        Ending::Print => text
-            .replace("\nruntime.boot:\n", &format!("\nruntime.boot:\n{PAGES}"))
-            .replace("\n        halt\n", &format!("\n{PRINT}")),
+    let callee = Callee {
+        name: function,
+        arguments: layout.params().len(),
+        argument_registers: registers(layout.params()),
+        results: layout.returns().len(),
+        result_registers: registers(layout.returns()),
     };
-    let mut object = harp_isa::assemble(&text, arch, &definitions(word, layout))
-        .expect("the text is right for every machine");
-    let at = CallWord::Function as u64 * u64::from(word.bytes());
-    let call = object.chunks.iter_mut().find(|chunk| chunk.name == CALL_CHUNK);
-    let call: &mut Chunk = call.expect("the text has it");
-    call.references.push(Reference::from_word(function, at, arch));
-    debug_assert!(call.permissions.contains(Permissions::WRITE), "results are stored in it");
+    let arch = module.object().arch;
+    let mut object = harp_library::call(arch, &callee, ending);
     // Within reach of all machines' immediates, so before the module.
-    if warps::of(module.object()).is_some() {
-        object.chunks.extend(warps::object(arch, module.stack_bytes()).chunks);
+    if warps::limit(module.object()).is_some() {
+        object.chunks.extend(warps::functions(arch, module.stack_bytes()).chunks);
     }
     object.chunks.extend(module.object().chunks.iter().cloned());
     object
-}
-
-fn definitions(word: WordSize, layout: &CallLayout) -> Vec<(&'static str, i64)> {
-    // Printing needs two more words for each of the results.
-    let words = CallWord::ALL.len() + layout.params().len() + 3 * layout.returns().len();
-    let mut definitions = lane_definitions(word).to_vec();
-    definitions.push(("C_WORDS", words as i64));
-    definitions.extend(
-        CallWord::ALL.iter().map(|&(call, name)| (name, call as i64 * i64::from(word.bytes()))),
-    );
-    definitions
 }

@@ -54,6 +54,17 @@ impl Image {
         }
     }
 
+    /// Overwrites the word at `address` with as many low bits of `value`.
+    ///
+    /// # Panics
+    ///
+    /// If the image does not have all of the word.
+    pub fn put_word(&mut self, address: u64, value: u64) {
+        let bytes = usize::from(self.arch.word().bytes());
+        let at = (address - self.base) as usize;
+        self.bytes[at..at + bytes].copy_from_slice(&value.to_le_bytes()[..bytes]);
+    }
+
     /// The nearest symbol at or before `address`, and the distance to it.
     pub fn symbol_before(&self, address: u64) -> Option<(&Symbol, u64)> {
         let before = self.symbols.iter().filter(|symbol| symbol.address <= address);

@@ -7,18 +7,18 @@ use harp_emu::Machine;
 use harp_isa::WordSize;
 use harp_isa::abi::MonitorWord;
 use harp_jit::{Kernel, Root};
+use harp_monitor::{
+    Argument, CheckedFunction, Checks, Extents, Found, GroupPlaces, Ignored, Monitor, Races,
+    Regions, Unwritten, WordAt,
+};
 
 use crate::args::Arg;
-use crate::checks::{
-    Argument, CheckedFunction, Checks, Extents, Found, GroupPlaces, Ignored, Monitor, Races,
-    Regions, WordAt,
-};
 use crate::config::LaunchConfig;
 use crate::device::Device;
 use crate::finding::Findings;
 use crate::image::KernelImage;
 use crate::kernel::KernelParts;
-use crate::memory::{BufferMemory, Unwritten};
+use crate::memory::BufferMemory;
 
 /// What a launch gives the kernel.
 pub(super) struct Given {

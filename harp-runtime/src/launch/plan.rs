@@ -2,13 +2,13 @@
 
 use harp_isa::abi::{ArgumentBlock, GroupField, LaneField, stack_reserve_bytes};
 use harp_isa::{ArchId, WordSize};
+use harp_library::{Descriptor, Walk};
+use harp_monitor::GroupPlaces;
 
-use crate::checks::GroupPlaces;
 use crate::config::LaunchConfig;
 use crate::error::LaunchError;
 use crate::heap::ALIGNMENT;
 use crate::kernel::KernelParts;
-use crate::library::{Descriptor, Walk};
 
 /// The numbers that the runtime library needs about a grid, and the memory that lanes and work-groups
 /// need.

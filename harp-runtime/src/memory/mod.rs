@@ -3,14 +3,13 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use crate::finding::BufferName;
+use harp_monitor::{BufferName, Unwritten};
+
 use crate::heap::{Allocation, Heap};
 
 mod pending;
-mod unwritten;
 
 pub(crate) use pending::{Clock, Ticket, Use, Uses};
-pub(crate) use unwritten::Unwritten;
 
 /// The memory of a buffer and its views.
 #[derive(Debug)]

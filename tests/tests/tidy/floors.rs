@@ -10,7 +10,7 @@ use super::rust_files;
 /// The modules of a crate, floor by floor from the ground up.
 type Floors = &'static [&'static [&'static str]];
 
-const CRATES: [(&str, Floors); 9] = [
+const CRATES: [(&str, Floors); 11] = [
     (
         "harp-isa/src",
         &[
@@ -120,13 +120,18 @@ const CRATES: [(&str, Floors); 9] = [
             &["kernel"],
         ],
     ),
+    ("harp-runtime/library/src", &[&["lane", "lock"], &["call", "grid", "warps"]]),
+    (
+        "harp-runtime/monitor/src",
+        &[&["finding", "items", "unwritten"], &["checks", "races", "regions"], &["monitor"]],
+    ),
     (
         "harp-runtime/src",
         &[
-            &["heap", "kept", "kernel", "library", "observe", "report", "sealed"],
+            &["heap", "kept", "kernel", "observe", "report", "sealed"],
             &["cache", "finding"],
             &["error", "image", "memory", "profile", "program"],
-            &["checks", "tier"],
+            &["tier"],
             &["config"],
             &["device"],
             &["buffer"],

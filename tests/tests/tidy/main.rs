@@ -25,7 +25,12 @@ fn allowed() -> BTreeMap<&'static str, &'static [&'static str]> {
         ("harp-jit/check", &["harp-isa", "harp-bdd"]),
         ("harp-jit", &["harp-isa", "harp-check", "cranelift-*", "regalloc2"]),
         ("harp-jit/spirv", &["harp-isa", "harp-jit", "harp-libm", "cranelift-*"]),
-        ("harp-runtime", &["harp-isa", "harp-emu", "harp-native", "harp-jit"]),
+        ("harp-runtime/library", &["harp-isa"]),
+        ("harp-runtime/monitor", &["harp-isa", "harp-emu", "harp-jit"]),
+        (
+            "harp-runtime",
+            &["harp-isa", "harp-emu", "harp-native", "harp-jit", "harp-library", "harp-monitor"],
+        ),
         ("tests/bench", runtime),
         ("tests/filetest", runtime),
         ("tests/oracle", &["harp-isa", "harp-emu", "harp-jit", "harp-runtime", "cranelift-*"]),

@@ -3,7 +3,7 @@
 /// Numbers the work-items of a launch from 1, those of a group one after the other, with room for a power of two of
 /// them in each: whether two are of one group is seen from their numbers. A work-item without a group is one of its own.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Items {
+pub(crate) struct Items {
     grid: [u64; 3],
     group: Option<[u64; 3]>,
     /// Bits of a number that tell the work-items of a group apart.
@@ -11,16 +11,16 @@ pub(super) struct Items {
 }
 
 impl Items {
-    pub(super) fn new(grid: [u64; 3], group: Option<[u64; 3]>) -> Items {
+    pub(crate) fn new(grid: [u64; 3], group: Option<[u64; 3]>) -> Items {
         let count = group.map_or(1, |extent| extent.iter().product());
         Items { grid, group, bits: count.next_power_of_two().ilog2() }
     }
 
     /// The most numbers that work-items can have: one less than there are, so that no other has the largest one.
-    pub(super) const MOST: u64 = u32::MAX as u64 - 1;
+    pub(crate) const MOST: u64 = u32::MAX as u64 - 1;
 
     /// How many numbers a launch needs; none if more than can be counted.
-    pub(super) fn needed(&self) -> Option<u64> {
+    pub(crate) fn needed(&self) -> Option<u64> {
         let groups = self.group.map_or(self.grid, |extent| self.groups(extent));
         let mut all = [1 << self.bits].into_iter().chain(groups);
         all.try_fold(1_u64, u64::checked_mul)
@@ -28,7 +28,7 @@ impl Items {
 
     /// The number of the work-item at a position; the largest one for all that would have larger ones. A kernel may
     /// report any position.
-    pub(super) fn number(&self, position: [u64; 3]) -> u32 {
+    pub(crate) fn number(&self, position: [u64; 3]) -> u32 {
         let index = match self.group {
             None => linear(position, self.grid),
             Some(extent) => {
@@ -42,7 +42,7 @@ impl Items {
 
     /// The position of the work-item with this number. A kernel that was changed may report accesses before it has reported
     /// a work-item, whose number is 0: they are taken for those of the first one.
-    pub(super) fn position(&self, number: u32) -> [u64; 3] {
+    pub(crate) fn position(&self, number: u32) -> [u64; 3] {
         let index = u64::from(number.saturating_sub(1));
         let Some(extent) = self.group else { return position(index, self.grid) };
         let group = position(index >> self.bits, self.groups(extent));
@@ -51,22 +51,22 @@ impl Items {
     }
 
     /// The position of a work-item's group.
-    pub(super) fn group_of(&self, position: [u64; 3]) -> Option<[u64; 3]> {
+    pub(crate) fn group_of(&self, position: [u64; 3]) -> Option<[u64; 3]> {
         self.group.map(|extent| quotients(position, extent))
     }
 
     /// The number of the group of the work-item with this number.
-    pub(super) fn group(&self, number: u32) -> u32 {
+    pub(crate) fn group(&self, number: u32) -> u32 {
         number.saturating_sub(1) >> self.bits
     }
 
     /// Whether two work-items with these numbers are of one group.
-    pub(super) fn are_of_one_group(&self, a: u32, b: u32) -> bool {
+    pub(crate) fn are_of_one_group(&self, a: u32, b: u32) -> bool {
         self.group(a) == self.group(b)
     }
 
     /// Whether each work-item is a group of its own.
-    pub(super) fn are_alone(&self) -> bool {
+    pub(crate) fn are_alone(&self) -> bool {
         self.bits == 0
     }
 

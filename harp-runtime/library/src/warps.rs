@@ -1,12 +1,13 @@
-//! What a program gets that makes its own warps and lanes, or takes the lock.
+//! Functions with which a program starts warps and lanes of its own, or takes the lock: `spawn_warp`, `call_par`, `lane_or`
+//! and those of [`Lock`]. They are linked with programs that refer to them, and the host gives them their stacks.
 
 use harp_isa::abi::{LaneField, Lock, stack_reserve_bytes};
 use harp_isa::{ArchId, Image, Object};
 
-use super::put;
-use crate::library::{LOCK, LOCK_PLACE, LockPlace, lane_definitions, with_lane};
+use crate::lane::{lane_definitions, with_lane};
+use crate::lock::{LOCK, LOCK_PLACE, LockPlace};
 
-const WARPS: &str = include_str!("../asm/warps.s");
+const WARPS: &str = include_str!("asm/warps.s");
 
 const SPAWN_WARP: &str = "spawn_warp";
 /// The functions that it can call.
@@ -39,8 +40,8 @@ impl Word {
 }
 
 /// How many warps of its core a module may start, the first included, if it refers to any of the functions without
-/// defining it.
-pub(super) fn of(module: &Object) -> Option<u8> {
+/// defining it; none if it needs no functions of these.
+pub fn limit(module: &Object) -> Option<u8> {
     let is_defined = |name: &str| module.chunks.iter().any(|chunk| chunk.name == name);
     let references = module.chunks.iter().flat_map(|chunk| &chunk.references);
     let names = references.map(|reference| reference.name.as_str());
@@ -49,8 +50,8 @@ pub(super) fn of(module: &Object) -> Option<u8> {
     warps.max()
 }
 
-/// The functions, for stacks of this size.
-pub(super) fn object(arch: ArchId, stack_bytes: u32) -> Object {
+/// The functions, for stacks of `stack_bytes`, a power of two.
+pub fn functions(arch: ArchId, stack_bytes: u32) -> Object {
     let word = arch.word();
     let limit = LaneField::block_bytes(word) + stack_reserve_bytes(word);
     let mut definitions = lane_definitions(word).to_vec();
@@ -67,9 +68,13 @@ pub(super) fn object(arch: ArchId, stack_bytes: u32) -> Object {
     harp_isa::assemble(&text, arch, &definitions).expect("the text is right for every machine")
 }
 
-/// Gives each of `warps` warps stacks from `stacks` on, the first of which is that of the lane that boots, and the lock its words
-/// above them. Returns the end of the memory in use. All of it is zero when the program begins.
-pub(super) fn give_stacks(image: &mut Image, warps: u8, stacks: u64, stack_bytes: u64) -> u64 {
+/// Gives each of `warps` warps stacks from the address `stacks` on, the first of which is that of the lane that boots, and the
+/// lock its words above them. Returns the end of the memory in use. All of it is zero when the program begins.
+///
+/// # Panics
+///
+/// If the image has no [functions] of this kind.
+pub fn give_stacks(image: &mut Image, warps: u8, stacks: u64, stack_bytes: u64) -> u64 {
     let arch = image.arch;
     let [warps, lanes, bytes] = [warps, arch.lanes(), arch.word().bytes()].map(u64::from);
     let address = |name| image.symbol(name).expect("the object has it");
@@ -77,11 +82,11 @@ pub(super) fn give_stacks(image: &mut Image, warps: u8, stacks: u64, stack_bytes
     for (word, value) in
         [(Word::Next, 1), (Word::Warps, warps), (Word::Lanes, lanes), (Word::Stacks, stacks)]
     {
-        put(image, place, word as u64, value);
+        image.put_word(place + word as u64 * bytes, value);
     }
     let lock = stacks + warps * (lanes + 1) * stack_bytes;
     for (index, value) in (0..).zip(LockPlace::words(lock, warps, 1)) {
-        put(image, lock_place, index, value);
+        image.put_word(lock_place + index * bytes, value);
     }
     lock + LockPlace::lock_words(warps, 1) * bytes
 }

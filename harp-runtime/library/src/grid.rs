@@ -1,22 +1,10 @@
-//! The runtime library: boot code and grid walker, assembled for one machine.
-//!
-//! The assembly text is in `asm/`. On machines without the extension it uses base instructions only. It assumes that it is linked first, at
-//! address 0, followed by a chunk `runtime.arguments` and one `runtime.kernel`; that the host fills
-//! in the [descriptor](Descriptor) before the run; and that the kernel keeps the calling
-//! convention of [`harp_isa::abi`]. It guarantees that each work-item of the grid runs the kernel
-//! once, with its position where [`harp_isa::abi`] puts it, and that surplus lanes of the last chunk do
-//! not run it.
-//!
-//! There are three [walks](Walk) over a grid; a library holds one of them. Without work-groups, warps take
-//! chunks of as many work-items as they have lanes. Each of the warps of all cores takes a run of chunks that follow
-//! each other, which differ by one chunk at most; on machines with few registers warp `i` of `w` takes chunks `i`,
-//! `i + w`, `i + 2w` and so on. With work-groups, each core has places for as many groups as its warps can
-//! run at a time; of `p` places in all cores, place `i` takes groups `i`, `i + p` and so on.
-//!
-//! Kernels that take the [lock](harp_isa::abi::Lock) get a library with the lock.
+//! Boot code and grid walker.
 
 use harp_isa::abi::{ArgumentBlock, GroupField, KernelEntry, LaneField};
-use harp_isa::{ArchId, Object, WordSize};
+use harp_isa::{ArchId, Object};
+
+use crate::lane::{lane_definitions, with_lane};
+use crate::lock::{LOCK, LockPlace};
 
 const BOOT: &str = include_str!("asm/boot.s");
 const CLONE: &str = include_str!("asm/clone.s");
@@ -30,66 +18,24 @@ const ROWS: &str = include_str!("asm/rows.s");
 const GROUPS: &str = include_str!("asm/groups.s");
 const DIMENSION: &str = include_str!("asm/dimension.s");
 const END: &str = include_str!("asm/end.s");
-const LANE: &str = include_str!("asm/lane.s");
-pub(crate) const LOCK: &str = include_str!("asm/lock.s");
 const DESCRIPTOR_TEXT: &str = include_str!("asm/descriptor.s");
 
 /// The chunk that the host fills in.
-pub(crate) const DESCRIPTOR: &str = "descriptor";
+pub const DESCRIPTOR: &str = "descriptor";
 /// The name under which the library calls the kernel.
-pub(crate) const KERNEL: &str = "runtime.kernel";
+pub const KERNEL: &str = "runtime.kernel";
 /// The name under which the library passes the argument block.
-pub(crate) const ARGUMENTS: &str = "runtime.arguments";
+pub const ARGUMENTS: &str = "runtime.arguments";
 /// The label of the split that holds surplus lanes back from the kernel.
-pub(crate) const OUTER_SPLIT: &str = "hold_back";
+pub const OUTER_SPLIT: &str = "hold_back";
 
 /// The labels behind calls of the kernel, of which each form of the library has some.
-#[cfg(feature = "native")]
-pub(crate) const RETURNS: [&str; 5] =
+pub const RETURNS: [&str; 5] =
     ["line_returned", "volume_returned", "remainder_end", "row_end", "group_end"];
-
-/// The chunk of the lock that the host fills in, in libraries with the lock.
-pub(crate) const LOCK_PLACE: &str = "runtime.lock_place";
-
-/// The words of [`LOCK_PLACE`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LockPlace {
-    /// The address of the lock's words, which are zero before the first warp starts.
-    Words,
-    /// Warps of a core.
-    Warps,
-    /// Warps of all cores.
-    Count,
-}
-
-impl LockPlace {
-    /// Every word in order, with its name in the assembly text.
-    const ALL: [(LockPlace, &'static str); 3] = [
-        (LockPlace::Words, "K_WORDS"),
-        (LockPlace::Warps, "K_WARPS"),
-        (LockPlace::Count, "K_COUNT"),
-    ];
-
-    /// The words, for a lock at this address.
-    pub(crate) fn words(address: u64, warps: u64, cores: u64) -> [u64; Self::ALL.len()] {
-        [address, warps, warps * cores]
-    }
-
-    /// How many words the lock itself has.
-    pub(crate) fn lock_words(warps: u64, cores: u64) -> u64 {
-        3 + 2 * warps * cores
-    }
-
-    /// The constants of the lock's text: offsets in bytes, and the number of words.
-    pub(crate) fn definitions(word: WordSize) -> impl Iterator<Item = (&'static str, i64)> {
-        let offset = move |(place, name)| (name, place as i64 * i64::from(word.bytes()));
-        Self::ALL.into_iter().map(offset).chain([("K_SIZE", Self::ALL.len() as i64)])
-    }
-}
 
 /// How work-items are distributed to warps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Walk {
+pub enum Walk {
     /// In chunks of a warp's lanes.
     Chunks,
     /// The same, but all lanes of a chunk are in one row of the grid. On machines with shared registers kernels that do not
@@ -102,7 +48,7 @@ pub(crate) enum Walk {
 /// The words of the launch descriptor. All are small enough that differences between them and
 /// work-item numbers have a sign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Descriptor {
+pub enum Descriptor {
     /// Warps to start on each core.
     Warps,
     /// Work-items of the grid, or its work-groups.
@@ -159,30 +105,31 @@ impl Descriptor {
     // Walks without groups use their words otherwise.
 
     /// The word with the length of a row with its surplus lanes, in a walk by rows.
-    pub(crate) const ROW: Descriptor = Descriptor::GroupWarps;
+    pub const ROW: Descriptor = Descriptor::GroupWarps;
     /// The word with the work-items of each warp's run, or those but a chunk.
-    pub(crate) const RUN: Descriptor = Descriptor::CoreGroups;
+    pub const RUN: Descriptor = Descriptor::CoreGroups;
     /// The word with the number of lanes, in all warps, that have a chunk more.
-    pub(crate) const LONGER: Descriptor = Descriptor::GroupBytes;
+    pub const LONGER: Descriptor = Descriptor::GroupBytes;
 
     const WITHOUT_GROUPS: [(Descriptor, &'static str); 3] =
         [(Self::ROW, "D_ROW"), (Self::RUN, "D_RUN"), (Self::LONGER, "D_LONGER")];
 
     /// How many words there are.
-    pub(crate) const COUNT: usize = Self::ALL.len();
+    pub const COUNT: usize = Self::ALL.len();
 }
 
 /// What a kernel takes of the library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Form {
-    pub(crate) walk: Walk,
+pub struct Form {
+    /// How its work-items are distributed.
+    pub walk: Walk,
     /// Whether its code takes the [lock](harp_isa::abi::Lock).
-    pub(crate) locks: bool,
+    pub locks: bool,
 }
 
 /// How far away the kernel lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reach {
+pub enum Reach {
     /// A call's immediate holds the distance.
     Near,
     /// The descriptor has the address.
@@ -211,7 +158,7 @@ const NEXT: &str = "\
 const NEXT_WIDE: &str = "        add %item, %item, %stride\n        sub %r2, %item, %end\n";
 
 /// Assembles a form of the runtime library for `arch`, for a kernel at a distance of `reach`.
-pub(crate) fn assemble(arch: ArchId, form: Form, reach: Reach) -> Object {
+pub fn assemble(arch: ArchId, form: Form, reach: Reach) -> Object {
     let registers = Registers::choose(arch);
     let lanes = if arch.has_extension() { FIND } else { CLONE };
     let boot = with_lane(BOOT, "%fp").replace("\nLANES\n", &format!("\n{lanes}"));
@@ -242,27 +189,6 @@ fn call(arch: ArchId, walk: Walk) -> String {
         text += SHARED_POSITION;
     }
     text + CALL
-}
-
-/// The text with the part that says what a lane is, whose number is in this register.
-pub(crate) fn with_lane(text: &str, lane: &str) -> String {
-    text.replace("\nLANE\n", &format!("\n{}", LANE.replace("%lane", lane)))
-}
-
-/// The offsets in the lane control block that the texts of all images use.
-pub(crate) fn lane_definitions(word: WordSize) -> [(&'static str, i64); 9] {
-    [
-        ("L_LANE", LaneField::Lane),
-        ("L_WARP", LaneField::Warp),
-        ("L_CORE", LaneField::Core),
-        ("L_Y", LaneField::GlobalIdY),
-        ("L_Z", LaneField::GlobalIdZ),
-        ("L_STACK_LIMIT", LaneField::StackLimit),
-        ("L_SCRATCH_ADDRESS", LaneField::ScratchAddress),
-        ("L_SCRATCH", LaneField::ScratchWord),
-        ("L_LANES", LaneField::Lanes),
-    ]
-    .map(|(name, field)| (name, i64::from(field.offset(word))))
 }
 
 /// What walks over several dimensions do with `%r2`, a work-item's number divided by the extent of the first one: they store
@@ -418,9 +344,6 @@ mod tests {
     fn descriptor_words_stand_in_their_order() {
         for (index, (descriptor, _)) in Descriptor::ALL.iter().enumerate() {
             assert_eq!(*descriptor as usize, index);
-        }
-        for (index, (place, _)) in LockPlace::ALL.iter().enumerate() {
-            assert_eq!(*place as usize, index);
         }
     }
 

@@ -7,14 +7,14 @@ const PAGE: u64 = 4096;
 
 /// Bytes that nobody has written yet; all others are written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Unwritten {
+pub struct Unwritten {
     /// By number. A bit stands for a byte; a page that is not there has been written.
     pages: Vec<Option<Box<[u64; PAGE as usize / 64]>>>,
 }
 
 impl Unwritten {
     /// Takes bytes for not written.
-    pub(crate) fn forget(&mut self, range: Range<u64>) {
+    pub fn forget(&mut self, range: Range<u64>) {
         let last_page = range.end.div_ceil(PAGE) as usize;
         if self.pages.len() < last_page {
             self.pages.resize(last_page, None);
@@ -25,7 +25,7 @@ impl Unwritten {
     }
 
     /// Notes that bytes are written.
-    pub(crate) fn write(&mut self, range: Range<u64>) {
+    pub fn write(&mut self, range: Range<u64>) {
         if self.pages.is_empty() {
             return;
         }
@@ -37,7 +37,7 @@ impl Unwritten {
     }
 
     /// Whether any of these bytes is not written.
-    pub(crate) fn has_any(&self, range: Range<u64>) -> bool {
+    pub fn has_any(&self, range: Range<u64>) -> bool {
         let mut found = false;
         for_each_word(range, |page, word, bits| {
             found |= matches!(self.pages.get(page), Some(Some(page)) if page[word] & bits != 0);
@@ -46,12 +46,12 @@ impl Unwritten {
     }
 
     /// Takes for not written what is not written in `part`, which begins at `start` here.
-    pub(crate) fn forget_part(&mut self, start: u64, part: &Unwritten) {
+    pub fn forget_part(&mut self, start: u64, part: &Unwritten) {
         part.ranges().for_each(|range| self.forget(start + range.start..start + range.end));
     }
 
     /// What is not written in `range`, with distances from its start.
-    pub(crate) fn part(&self, range: Range<u64>) -> Unwritten {
+    pub fn part(&self, range: Range<u64>) -> Unwritten {
         let mut part = Unwritten::default();
         for found in self.ranges() {
             let (start, end) = (found.start.max(range.start), found.end.min(range.end));
@@ -63,7 +63,7 @@ impl Unwritten {
     }
 
     /// The bytes that are not written, in ranges within words of the bitmap.
-    pub(crate) fn ranges(&self) -> impl Iterator<Item = Range<u64>> {
+    pub fn ranges(&self) -> impl Iterator<Item = Range<u64>> {
         let pages = self.pages.iter().enumerate();
         let words = pages.flat_map(|(number, page)| {
             let words = page.iter().flat_map(|page| page.iter().enumerate());

@@ -1,24 +1,11 @@
-//! Checks of what kernels do with memory, in the manner of Oclgrind and Compute Sanitizer.
-//!
-//! A kernel that was compiled with
-//! [`CompileOptions::report_accesses`](harp_jit::CompileOptions::report_accesses) reports each access to a device
-//! (`monitor`), which knows what the address may point into (`regions`), which bytes were never written, and who accessed
-//! each word last (`races`).
+//! What is checked.
 
 use serde::{Deserialize, Serialize};
 
-mod items;
-mod monitor;
-mod races;
-mod regions;
+use crate::items::Items;
 
-use items::Items;
-pub(crate) use monitor::{CheckedFunction, Extents, Found, Ignored, Monitor, WordAt};
-pub(crate) use races::Races;
-pub(crate) use regions::{Argument, GroupPlaces, Regions};
-
-/// What a launch checks. All that is found ends in [`LaunchError::Findings`](crate::LaunchError::Findings); the launch
-/// itself goes on to its end. It is interpreted, and takes up to seven times as long as interpreting without.
+/// What a launch checks. The launch itself goes on to its end. It is interpreted, and takes up to seven times as long as
+/// interpreting without.
 ///
 /// # Limits
 ///
@@ -26,46 +13,21 @@ pub(crate) use regions::{Argument, GroupPlaces, Regions};
 ///   those that the compiler leaves out.
 /// * An address that was loaded from memory, or that a function got as an argument, may be in any buffer: an access
 ///   through it is out of bounds where there is nothing.
-/// * There may be 2^32 - 2 work-items, where those of a group count as the next power of two: others are refused,
-///   [`LaunchError::GridTooLargeToCheck`](crate::LaunchError::GridTooLargeToCheck).
+/// * There may be 2^32 - 2 work-items, where those of a group count as the next power of two: others are refused, see
+///   [`too_many_items`].
 /// * Only barriers order work-items. Accesses that are in order because of an atomic flag or a lock are races
 ///   here. Of races at the same two places in the source one is described, the others are counted.
 /// * Races are those within a launch. Launches of a device never run at the same time, so two of them in different queues
 ///   are not compared, although nothing says which one comes first.
 /// * A work-item's stack counts as not written when the kernel begins. A function that is entered again at the same
 ///   depth finds the stack slots of the call before written.
-///
-/// ```
-/// use harp_runtime::prelude::*;
-/// use harp_runtime::Checks;
-///
-/// let arch: ArchId = "harp32".parse()?;
-/// let mut source = KernelSource::new("shift", arch);
-/// let mut b = KernelBuilder::new(&mut source);
-/// let (data, i) = (b.buffer::<i32>("data"), b.global_id(0));
-/// let next = b.ins().iadd_imm_s(i, 1);
-/// let value = b.load(data, next);
-/// b.store(data, i, value);
-/// b.return_();
-/// b.finalize()?;
-/// let options = CompileOptions { report_accesses: true, ..CompileOptions::default() };
-/// let kernel = source.compile(&options)?;
-///
-/// let device = Device::new(DeviceConfig::new(arch))?;
-/// let data = device.buffer_zeroed::<i32>(100)?.named("numbers");
-/// let config = LaunchConfig::grid_1d(100).with_checks(Checks::all());
-/// let error = device.launch(&kernel, config, &[Arg::from(&data)]).unwrap_err();
-/// let LaunchError::Findings(findings) = error else { panic!("it reads behind the end, and others write") };
-/// assert_eq!(findings.list.len(), 2);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Checks {
     /// Accesses outside of the buffer that the address was computed from, of the array in a work-group's memory, or of
     /// the stack slot.
     pub bounds: bool,
-    /// Loads from bytes that nobody has written: of [uninitialized](crate::Device::buffer_uninitialized) buffers, of
+    /// Loads from bytes that nobody has written: of buffers that were made so, of
     /// memory of a work-group, of stack slots. What a front end marks as [copies](harp_jit::COPIED), as those of structures in
     /// OpenCL C, may read such bytes, which are then not written where they are copied to.
     pub uninitialized: bool,
@@ -75,8 +37,8 @@ pub struct Checks {
     /// word is enough.
     pub alignment: bool,
     /// Accesses of two work-items to the same bytes, one of them a store, that no barrier orders; atomic accesses are
-    /// in order among themselves. Two stores of the same value are no race. Of queued commands also those of the host
-    /// before it knows that they have ended: these are [refused](crate::BufferError::InUse).
+    /// in order among themselves. Two stores of the same value are no race. Accesses of the
+    /// host to buffers of queued commands, before it knows that these have ended, are refused.
     pub races: bool,
     /// Accesses whose type is not that of the buffer's elements. Kernels of compilers that move vectors and structures in
     /// pieces, such as clang, need this turned off.
@@ -123,8 +85,9 @@ impl Default for Checks {
     }
 }
 
-/// How many numbers of work-items a launch needs, and how many there are, if that is fewer.
-pub(crate) fn too_many_items(grid: [u64; 3], group: Option<[u64; 3]>) -> Option<(u64, u64)> {
+/// How many numbers of work-items a launch over `grid` needs, in groups of these extents, and how many there are, if that is
+/// fewer: such a launch cannot be checked.
+pub fn too_many_items(grid: [u64; 3], group: Option<[u64; 3]>) -> Option<(u64, u64)> {
     let needed = Items::new(grid, group).needed().unwrap_or(u64::MAX);
     (needed > Items::MOST).then_some((needed, Items::MOST))
 }

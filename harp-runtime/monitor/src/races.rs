@@ -14,7 +14,7 @@ use std::ops::Range;
 
 use harp_jit::AccessKind;
 
-use super::items::Items;
+use crate::items::Items;
 
 /// Bytes of a page.
 const PAGE: u64 = 4096;
@@ -24,33 +24,33 @@ const PARTS: u32 = 32;
 
 /// An access as it is remembered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Stamp {
+pub(crate) struct Stamp {
     /// The [number](Items::number) of the work-item; 0: no access.
-    pub(super) item: u32,
+    pub(crate) item: u32,
     /// Barriers that it had passed.
-    pub(super) barriers: u32,
+    pub(crate) barriers: u32,
     /// Which access of the program it is, and whether that is atomic, in the lowest bit.
     site: u32,
 }
 
 impl Stamp {
     /// A work-item that begins.
-    pub(super) fn new(item: u32) -> Stamp {
+    pub(crate) fn new(item: u32) -> Stamp {
         Stamp { item, barriers: 0, site: 0 }
     }
 
     /// The same work-item at an access of the program.
-    pub(super) fn at(self, site: u32, is_atomic: bool) -> Stamp {
+    pub(crate) fn at(self, site: u32, is_atomic: bool) -> Stamp {
         Stamp { site: site << 1 | u32::from(is_atomic), ..self }
     }
 
     /// Which access of the program it is.
-    pub(super) fn site(self) -> u32 {
+    pub(crate) fn site(self) -> u32 {
         self.site >> 1
     }
 
     /// The same access by the work-item with a number that is larger by `count`.
-    pub(super) fn plus(self, count: u32) -> Stamp {
+    pub(crate) fn plus(self, count: u32) -> Stamp {
         Stamp { item: self.item.wrapping_add(count), ..self }
     }
 
@@ -77,7 +77,7 @@ impl Stamp {
 
 /// What accesses one after the other do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Do<'a> {
+pub(crate) enum Do<'a> {
     Load,
     /// Each stores bytes, over and over; each part of memory keeps its own. Of atomic ones they mean nothing.
     Store(&'a [u64]),
@@ -85,7 +85,7 @@ pub(super) enum Do<'a> {
 
 impl<'a> Do<'a> {
     /// What accesses of this kind do, with these values.
-    pub(super) fn by(kind: AccessKind, values: &'a [u64]) -> Do<'a> {
+    pub(crate) fn by(kind: AccessKind, values: &'a [u64]) -> Do<'a> {
         match kind {
             AccessKind::Load => Do::Load,
             _ => Do::Store(values),
@@ -102,7 +102,7 @@ impl<'a> Do<'a> {
 }
 
 /// Is told which access races, by its place in the row, and with what.
-pub(super) type Raced<'a> = dyn FnMut(usize, Stamp) + 'a;
+pub(crate) type Raced<'a> = dyn FnMut(usize, Stamp) + 'a;
 
 /// Accesses of work-items that follow each other to parts of a line that follow each other.
 #[derive(Clone, Copy, Debug)]
@@ -350,7 +350,7 @@ impl Page {
 /// The memory that this takes is taken over by the next launch: to get it from the system anew takes longer than to
 /// check the accesses.
 #[derive(Debug, Default)]
-pub(crate) struct Races {
+pub struct Races {
     items: Items,
     /// Counts launches.
     launch: u64,
@@ -359,12 +359,12 @@ pub(crate) struct Races {
 
 impl Races {
     /// Forgets all accesses: a launch of these work-items begins.
-    pub(super) fn restart(self, items: Items) -> Races {
+    pub(crate) fn restart(self, items: Items) -> Races {
         Races { items, launch: self.launch + 1, pages: self.pages }
     }
 
     /// Notes an access to `bytes` from `address` on. Returns an access that races with it.
-    pub(super) fn access(
+    pub(crate) fn access(
         &mut self,
         address: u64,
         bytes: u64,
@@ -396,7 +396,7 @@ impl Races {
 
     /// Notes `count` accesses to words from `address` on, by work-items that follow each other from that of `now` on, as
     /// [`Races::access`] does one by one. Tells `raced` which of them race with what.
-    pub(super) fn access_row(
+    pub(crate) fn access_row(
         &mut self,
         address: u64,
         count: u32,
@@ -433,7 +433,7 @@ impl Races {
     }
 
     /// Forgets all accesses to a range, whole words.
-    pub(super) fn forget(&mut self, range: Range<u64>) {
+    pub(crate) fn forget(&mut self, range: Range<u64>) {
         let mut at = range.start;
         while at < range.end {
             let Some(Some(page)) = self.pages.get_mut((at / PAGE) as usize) else {

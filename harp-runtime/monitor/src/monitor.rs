@@ -1,6 +1,7 @@
 //! The device to which a kernel reports what it does.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::ops::Range;
 
 use harp_emu::{Device, DeviceStore, LaneStore};
@@ -8,44 +9,47 @@ use harp_isa::WordSize;
 use harp_isa::abi::{LaneField, MonitorWord};
 use harp_jit::{AccessKind, MemoryAccess, SourcePlace};
 
-use super::Checks;
-use super::items::Items;
-use super::races::{Do, Races, Stamp};
-use super::regions::{Allowed, GroupPlaces, Regions};
+use crate::checks::Checks;
 use crate::finding::{Access, Finding, FindingKind};
-use crate::memory::Unwritten;
+use crate::items::Items;
+use crate::races::{Do, Races, Stamp};
+use crate::regions::{Allowed, GroupPlaces, Regions};
+use crate::unwritten::Unwritten;
 
 /// Bytes between lanes' addresses up to which it pays to look at all at once.
 const LARGEST_HULL: u64 = 4096;
 
 /// The code of a function that reports its accesses.
 #[derive(Clone, Debug)]
-pub(crate) struct CheckedFunction {
+pub struct CheckedFunction {
     /// Its addresses.
-    pub(crate) code: Range<u64>,
+    pub code: Range<u64>,
     /// The accesses by the numbers with which it reports them.
-    pub(crate) accesses: Vec<MemoryAccess>,
+    pub accesses: Vec<MemoryAccess>,
 }
 
 /// What was found in a launch.
 #[derive(Debug)]
-pub(crate) struct Found {
-    pub(crate) list: Vec<Finding>,
-    pub(crate) more: u64,
+pub struct Found {
+    /// The findings, in the order in which they were made, [`Checks::limit`] at most.
+    pub list: Vec<Finding>,
+    /// How many others there were, at other places.
+    pub more: u64,
     /// What was not written when the launch ended, if that was followed.
-    pub(crate) unwritten: Option<Unwritten>,
+    pub unwritten: Option<Unwritten>,
     /// For the next launch.
-    pub(crate) races: Races,
+    pub races: Races,
 }
 
 /// Where the code at an address comes from, and the function that it is in, if that is not the kernel itself.
-pub(crate) type PlaceOf<'a> = dyn Fn(u64) -> (Option<SourcePlace>, Option<String>) + 'a;
+pub type PlaceOf<'a> = dyn Fn(u64) -> (Option<SourcePlace>, Option<String>) + 'a;
 
 /// Reads a word of the device's memory.
-pub(crate) type WordAt = dyn Fn(u64) -> u64 + Send;
+pub type WordAt = dyn Fn(u64) -> u64 + Send;
 
 /// A device that takes all reports and does nothing with them.
-pub(crate) struct Ignored;
+#[derive(Clone, Copy, Debug)]
+pub struct Ignored;
 
 impl Device for Ignored {
     fn store(&mut self, _: &DeviceStore<'_>) {}
@@ -61,8 +65,8 @@ struct Site {
     copy_of: Option<u32>,
 }
 
-/// Checks what a launch does.
-pub(crate) struct Monitor {
+/// Checks what a launch does, as the device at [`MonitorWord::first_address`] and all addresses behind it.
+pub struct Monitor {
     word: WordSize,
     checks: Checks,
     regions: Regions,
@@ -101,21 +105,26 @@ pub(crate) struct Monitor {
 
 /// The sizes of a launch.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Extents {
-    pub(crate) word: WordSize,
-    pub(crate) lanes: u8,
+pub struct Extents {
+    /// The size of the machine's words.
+    pub word: WordSize,
+    /// Lanes of a warp.
+    pub lanes: u8,
     /// Warps that are started on each core.
-    pub(crate) warps: u64,
-    pub(crate) grid: [u64; 3],
-    pub(crate) group: Option<[u64; 3]>,
+    pub warps: u64,
+    /// Work-items in each dimension.
+    pub grid: [u64; 3],
+    /// Work-items of a group in each dimension, if there are groups.
+    pub group: Option<[u64; 3]>,
     /// Whether the program accesses stack slots.
-    pub(crate) uses_slots: bool,
+    pub uses_slots: bool,
 }
 
 impl Monitor {
-    /// A monitor of a launch with these extents, of which `unwritten` was not written before. `last_races` are those of
-    /// the launch before.
-    pub(crate) fn new(
+    /// A monitor of a launch with these extents, of which the addresses in `unwritten` were not written before. `functions`
+    /// are the kernel and the functions that it calls; `word_at` reads from the memory that they run in. `last_races` are
+    /// those of the launch before, whose tables are used again: they say nothing about this one.
+    pub fn new(
         checks: Checks,
         extents: Extents,
         regions: Regions,
@@ -169,8 +178,8 @@ impl Monitor {
         }
     }
 
-    /// What was found.
-    pub(crate) fn finish(&mut self, place_of: &PlaceOf<'_>) -> Found {
+    /// What was found. `place_of` says where the code at an address comes from.
+    pub fn finish(&mut self, place_of: &PlaceOf<'_>) -> Found {
         let mut list = std::mem::take(&mut self.findings);
         let describe = |access: &mut Access, site: u32| {
             (access.place, access.function) = place_of(self.sites[site as usize].pc);
@@ -485,6 +494,14 @@ impl Monitor {
             place: None,
             function: None,
         }
+    }
+}
+
+impl fmt::Debug for Monitor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = f.debug_struct("Monitor");
+        text.field("checks", &self.checks).field("findings", &self.findings);
+        text.field("more", &self.more).finish_non_exhaustive()
     }
 }
 

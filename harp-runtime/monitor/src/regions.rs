@@ -10,33 +10,46 @@ use crate::finding::{BufferName, Target};
 
 /// What an argument lets the kernel access.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Argument {
+#[non_exhaustive]
+pub enum Argument {
     /// Nothing, or anything that its address happens to point to.
     Other,
     /// A buffer or a part of it.
-    Buffer { range: Range<u64>, element: Type, name: BufferName, is_constant: bool },
-    /// Bytes of the memory of each work-group.
-    Group { bytes: Range<u64> },
+    Buffer {
+        /// Its addresses.
+        range: Range<u64>,
+        /// The type of its elements.
+        element: Type,
+        /// What messages call it.
+        name: BufferName,
+        /// Whether the parameter promises that nothing changes it.
+        is_constant: bool,
+    },
+    /// A part of the memory of each work-group.
+    Group {
+        /// Bytes from the start of that memory.
+        bytes: Range<u64>,
+    },
 }
 
 /// The places of the work-groups that run at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct GroupPlaces {
+pub struct GroupPlaces {
     /// The address of the first place's memory.
-    pub(crate) first: u64,
+    pub first: u64,
     /// Bytes from the memory of a place to that of the next.
-    pub(crate) distance: u64,
+    pub distance: u64,
     /// Bytes of the memory of a group.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// Places of a core.
-    pub(crate) of_core: u64,
+    pub of_core: u64,
     /// Warps of a group.
-    pub(crate) warps: u64,
+    pub warps: u64,
 }
 
 impl GroupPlaces {
     /// The number of the place that a warp belongs to, and its memory.
-    pub(crate) fn of_warp(&self, core: u16, warp: u8) -> (usize, Range<u64>) {
+    pub fn of_warp(&self, core: u16, warp: u8) -> (usize, Range<u64>) {
         let place = u64::from(core) * self.of_core + u64::from(warp) / self.warps;
         let start = self.first + place * self.distance;
         (place as usize, start..start + self.bytes)
@@ -45,25 +58,26 @@ impl GroupPlaces {
 
 /// What addresses may point to in a launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Regions {
+pub struct Regions {
     /// By parameter.
-    pub(crate) arguments: Vec<Argument>,
+    pub arguments: Vec<Argument>,
     /// The data of its module, by name.
-    pub(crate) data: HashMap<String, Range<u64>>,
+    pub data: HashMap<String, Range<u64>>,
     /// All buffers of the device, by address.
-    pub(crate) buffers: Vec<(Range<u64>, BufferName)>,
+    pub buffers: Vec<(Range<u64>, BufferName)>,
     /// Code and data.
-    pub(crate) image: Range<u64>,
+    pub image: Range<u64>,
     /// The stacks of all lanes.
-    pub(crate) stacks: Range<u64>,
+    pub stacks: Range<u64>,
     /// Bytes of a stack, a power of two.
-    pub(crate) stack_bytes: u64,
-    pub(crate) groups: Option<GroupPlaces>,
+    pub stack_bytes: u64,
+    /// Of launches with work-groups.
+    pub groups: Option<GroupPlaces>,
 }
 
 /// What a range of addresses belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Owner {
+pub(crate) enum Owner {
     /// The argument for this parameter.
     Param(u32),
     Datum(String),
@@ -71,22 +85,22 @@ pub(super) enum Owner {
 
 /// What an access may be to, for all work-items or for those of a group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Allowed {
+pub(crate) struct Allowed {
     /// Ranges of addresses, and what is there.
-    pub(super) ranges: Vec<(Range<u64>, Owner)>,
+    pub(crate) ranges: Vec<(Range<u64>, Owner)>,
     /// Ranges of offsets in the memory of the work-group.
-    pub(super) in_group: Vec<Range<u64>>,
+    pub(crate) in_group: Vec<Range<u64>>,
     /// The size of the stack slot whose address is reported.
-    pub(super) slot: Option<u64>,
+    pub(crate) slot: Option<u64>,
     /// Anything that is there.
-    pub(super) anywhere: bool,
+    pub(crate) anywhere: bool,
     /// The type of the buffers' elements, if the access has another one.
-    pub(super) wrong_type: Option<Type>,
+    pub(crate) wrong_type: Option<Type>,
 }
 
 impl Regions {
     /// What an access may be to.
-    pub(super) fn allowed(&self, access: &MemoryAccess) -> Allowed {
+    pub(crate) fn allowed(&self, access: &MemoryAccess) -> Allowed {
         let mut allowed = Allowed { anywhere: access.roots.is_empty(), ..Allowed::default() };
         for root in &access.roots {
             match root {
@@ -118,7 +132,7 @@ impl Regions {
     }
 
     /// The buffers that nothing may change, and the numbers of the parameters that promise it.
-    pub(super) fn constants(&self) -> impl Iterator<Item = (Range<u64>, u32)> + '_ {
+    pub(crate) fn constants(&self) -> impl Iterator<Item = (Range<u64>, u32)> + '_ {
         self.arguments.iter().zip(0..).filter_map(|(argument, number)| match argument {
             Argument::Buffer { range, is_constant: true, .. } => Some((range.clone(), number)),
             _ => None,
@@ -126,7 +140,7 @@ impl Regions {
     }
 
     /// Whether there is something at all bytes of `range`, for a work-item whose group has this memory.
-    pub(super) fn is_anywhere(&self, range: &Range<u64>, group: Option<&Range<u64>>) -> bool {
+    pub(crate) fn is_anywhere(&self, range: &Range<u64>, group: Option<&Range<u64>>) -> bool {
         let inside = |all: &Range<u64>| all.start <= range.start && range.end <= all.end;
         inside(&self.image)
             || inside(&self.stacks)
@@ -135,7 +149,7 @@ impl Regions {
     }
 
     /// What a parameter was given.
-    pub(super) fn name_of(&self, parameter: u32) -> BufferName {
+    pub(crate) fn name_of(&self, parameter: u32) -> BufferName {
         match &self.arguments[parameter as usize] {
             Argument::Buffer { name, .. } => name.clone(),
             _ => BufferName::default(),
@@ -149,7 +163,7 @@ impl Regions {
     }
 
     /// What messages say an access was to: what it may be to if that is known, else what is there.
-    pub(super) fn target(
+    pub(crate) fn target(
         &self,
         allowed: &Allowed,
         address: u64,
