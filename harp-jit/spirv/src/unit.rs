@@ -211,7 +211,9 @@ impl<'m> Unit<'m> {
         }
         let mut contents = DataDescription::new();
         contents.define(bytes.into_boxed_slice());
-        contents.set_align(self.alignment(variable, ty)?);
+        // What LLVM fills memory with is an array of bytes, of which copies say the alignment of where they go to.
+        let usual = found.size.next_power_of_two().min(8);
+        contents.set_align(self.alignment(variable, ty)?.max(usual));
         for (at, target, offset) in addresses {
             let target = self.addressable(target)?;
             let target = self.declarations.declare_data_in_data(target, &mut contents);
@@ -223,13 +225,12 @@ impl<'m> Unit<'m> {
 
     /// The data of a variable whose address is stored in data.
     fn addressable(&mut self, variable: Id) -> Result<DataId> {
-        match self.module.globals[&variable].class {
-            StorageClass::UniformConstant | StorageClass::CrossWorkgroup => self.data(variable),
-            class => {
-                let what = format!("the address of a variable in {class:?} as a constant");
-                Err(SpirvErrorKind::unsupported(what))
-            }
+        let global = &self.module.globals[&variable];
+        if self.module.is_data(global) {
+            return self.data(variable);
         }
+        let what = format!("the address of a variable in {:?} as a constant", global.class);
+        Err(SpirvErrorKind::unsupported(what))
     }
 
     /// The function that a SPIR-V function becomes, if it is called.

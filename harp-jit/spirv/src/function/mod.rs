@@ -9,7 +9,7 @@ use std::ops::Range;
 use cranelift_codegen::ir::{self, Block, InstBuilder, Type, types};
 use cranelift_frontend::FunctionBuilder;
 use hashbrown::{HashMap, HashSet};
-use rspirv::spirv::Op;
+use rspirv::spirv::{FunctionParameterAttribute, Op};
 use smallvec::SmallVec;
 
 use crate::constants::Scalar;
@@ -60,6 +60,8 @@ pub(crate) struct Frame {
     label: Id,
     /// Where a return goes to, unless it is one.
     exit: Option<Block>,
+    /// Whether all that the function does is one call.
+    is_call: bool,
 }
 
 /// A block that can be branched to.
@@ -98,7 +100,8 @@ impl<'m> Translator<'_, '_, 'm> {
         let params = function.params.iter().map(|&(id, _)| id);
         let mut values = HashMap::with_capacity(function.len().min(MAX_RESERVED));
         values.extend(params.zip(args));
-        let inner = Frame { values, blocks: HashMap::new(), promoted, label: 0, exit };
+        let is_call = matches!(&function.blocks[..], [block] if block.end - block.start <= 2);
+        let inner = Frame { values, blocks: HashMap::new(), promoted, label: 0, exit, is_call };
         let outer = std::mem::replace(&mut self.frame, inner);
         let outer_at = self.at;
         self.depth += 1;
@@ -325,24 +328,25 @@ impl<'m> Translator<'_, '_, 'm> {
             return Err(SpirvErrorKind::malformed(format!("%{callee} has another type")));
         }
         let is_void = matches!(module.types.kind(function.result)?, Kind::Void);
+        let mut defs = Vec::with_capacity(args.len());
+        for (&arg, &param) in args.iter().zip(&function.params) {
+            let is_given_once = args.iter().filter(|&&other| other == arg).count() == 1;
+            defs.push(self.passed(arg, param, is_given_once)?);
+        }
         if !self.unit.inline(function)? {
             let position = self.prologue_word(GLOBAL_ID[0]);
             let mut values = vec![self.prologue.argument_block, position];
-            for (&arg, &(_, ty)) in args.iter().zip(&function.params) {
-                values.extend(self.value_of(arg, ty)?.parts);
+            for ((def, &arg), &(_, ty)) in defs.into_iter().zip(args).zip(&function.params) {
+                values.extend(match def {
+                    Def::Value(value) => value.parts,
+                    _ => self.value_of(arg, ty)?.parts,
+                });
             }
             let id = self.unit.function(function)?;
             let callee = self.unit.declarations.declare_func_in_func(id, self.b.func)?;
             let call = self.b.ins().call(callee, &values);
             let results = Parts::from_slice(self.b.inst_results(call));
             return self.define(inst.id, Def::Value(Val::new(inst.ty, results)));
-        }
-        let mut defs = Vec::with_capacity(args.len());
-        for (&arg, &(_, ty)) in args.iter().zip(&function.params) {
-            defs.push(match self.def(arg)? {
-                Def::Value(_) => Def::Value(self.value_of(arg, ty)?),
-                other => other,
-            });
         }
         let exit = self.b.create_block();
         if !is_void {
@@ -354,5 +358,30 @@ impl<'m> Translator<'_, '_, 'm> {
         self.b.switch_to_block(exit);
         let results = Parts::from_slice(self.b.block_params(exit));
         self.define(inst.id, Def::Value(Val::new(inst.ty, results)))
+    }
+
+    /// What a parameter of a function that is called stands for. Where it is a pointer to something that is passed by value,
+    /// the function gets a copy, as it may change it.
+    fn passed(&mut self, arg: Id, param: (Id, Id), is_given_once: bool) -> Result<Def> {
+        let (param, ty) = param;
+        let from = match self.def(arg)? {
+            Def::Value(_) => self.value_of(arg, ty)?,
+            other => return Ok(other),
+        };
+        let module = self.module;
+        let by_value = FunctionParameterAttribute::ByVal as u32;
+        if !module.decorations.has_attribute(param, by_value) {
+            return Ok(Def::Value(from));
+        }
+        // Translators of LLVM's code make entries of kernels that only hand on what they got.
+        let is_own = module.decorations.has_attribute(arg, by_value);
+        if is_own && is_given_once && self.frame.is_call {
+            return Ok(Def::Value(from));
+        }
+        let (_, to) = module.types.pointer(ty)?;
+        let copy = self.slot(ty, to, self.unit.alignment(param, to)?)?;
+        let found = module.types.get(to)?;
+        self.copy(copy.parts[0], from.parts[0], found.size, found.align)?;
+        Ok(Def::Value(copy))
     }
 }

@@ -7,6 +7,7 @@ use super::Translator;
 use crate::error::{Result, SpirvErrorKind};
 use crate::prologue::Item;
 use crate::reader::{Id, Instruction};
+use crate::types::Kind;
 use crate::values::{BuiltinPlace, Def, Place, Val};
 
 /// The most bytes of a variable in a work-item's stack.
@@ -29,7 +30,7 @@ impl Translator<'_, '_, '_> {
             return Ok(def.clone());
         }
         let module = self.module;
-        let global = module.globals[&id];
+        let global = &module.globals[&id];
         let pointer = module.constants.ty(id)?;
         let address = match global.class {
             StorageClass::Input => {
@@ -53,7 +54,7 @@ impl Translator<'_, '_, '_> {
                     })
                 }
             }
-            StorageClass::UniformConstant | StorageClass::CrossWorkgroup => {
+            _ if module.is_data(global) => {
                 let data = self.unit.data(id)?;
                 let word = self.unit.word;
                 let symbol = self.unit.declarations.declare_data_in_func(data, self.b.func)?;
@@ -86,7 +87,7 @@ impl Translator<'_, '_, '_> {
             Some(&id) => Some(self.value_of(id, ty)?),
             None => None,
         };
-        if self.frame.promoted.contains(&inst.id) {
+        if self.frame.promoted.contains(&inst.id) && !self.leaf_types(ty)?.is_empty() {
             let place = self.place(ty)?;
             if let Some(initial) = initial {
                 self.assign(place, &initial)?;
@@ -115,7 +116,7 @@ impl Translator<'_, '_, '_> {
     /// A pointer to new memory in the stack, aligned to so many bytes as far as accesses want it.
     pub(crate) fn slot(&mut self, pointer: Id, ty: Id, align: u64) -> Result<Val> {
         let found = self.module.types.get(ty)?;
-        if found.size == 0 {
+        if found.size == 0 && !matches!(found.kind, Kind::Struct { .. }) {
             let what = format!("a variable of {}", self.module.types.describe(ty));
             return Err(SpirvErrorKind::unsupported(what));
         }
@@ -125,7 +126,7 @@ impl Translator<'_, '_, '_> {
         }
         // Vectors are accessed by components, which are at most 8 bytes long.
         let align = align.min(8).trailing_zeros() as u8;
-        let data = StackSlotData::new(StackSlotKind::ExplicitSlot, found.size as u32, align);
+        let data = StackSlotData::new(StackSlotKind::ExplicitSlot, found.size.max(1) as u32, align);
         let slot = self.b.create_sized_stack_slot(data);
         let word = self.unit.word;
         let address = self.b.ins().stack_addr(word, slot, 0);

@@ -16,20 +16,31 @@ impl Translator<'_, '_, '_> {
         let (to, from) = (self.pointer(to)?.0.parts[0], self.pointer(from)?.0.parts[0]);
         let align = inst.alignment(3).unwrap_or(1);
         let size = inst.word(2)?;
-        let unit = align.min(u64::from(self.unit.word.bytes())).max(1);
-        let Ok(known) = self.module.constants.length(size, &self.module.types) else {
-            let size = self.integer(size)?;
-            let size = self.resized(size, self.unit.word, false);
-            return self.copy_loop(to, from, size, 1);
-        };
-        if known % unit != 0 || known / unit > MAX_UNROLLED {
-            let step = if known % unit == 0 { unit } else { 1 };
-            let size = self.b.ins().iconst(self.unit.word, known.cast_signed());
-            return self.copy_loop(to, from, size, step);
+        if let Ok(known) = self.module.constants.length(size, &self.module.types) {
+            return self.copy(to, from, known, align);
+        }
+        let size = self.integer(size)?;
+        let size = self.resized(size, self.unit.word, false);
+        self.copy_loop(to, from, size, 1)
+    }
+
+    /// Copies `size` bytes between places that are aligned to `align` bytes.
+    pub(crate) fn copy(
+        &mut self,
+        to: ir::Value,
+        from: ir::Value,
+        size: u64,
+        align: u64,
+    ) -> Result<()> {
+        let divisor = size & size.wrapping_neg();
+        let unit = align.min(u64::from(self.unit.word.bytes())).min(divisor).max(1);
+        if size / unit > MAX_UNROLLED {
+            let size = self.b.ins().iconst(self.unit.word, size.cast_signed());
+            return self.copy_loop(to, from, size, unit);
         }
         // All are loaded first, as the places may be the same.
         let (ty, flags) = (int_type(unit)?, flags());
-        let count = (known / unit) as i32;
+        let count = (size / unit) as i32;
         let offsets = (0..count).map(|index| index * unit as i32);
         let values: Vec<_> =
             offsets.clone().map(|at| self.b.ins().load(ty, flags, from, at)).collect();

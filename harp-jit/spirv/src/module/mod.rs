@@ -271,6 +271,18 @@ impl SpirvModule {
         Ok(())
     }
 
+    /// Whether a variable is data of the module. LLVM may leave the initial values of a work-item's variables in a private
+    /// variable of the module, which has the class of those in functions then.
+    pub(crate) fn is_data(&self, variable: &Global) -> bool {
+        match variable.class {
+            StorageClass::UniformConstant | StorageClass::CrossWorkgroup => true,
+            StorageClass::Function => {
+                self.addressing != Addressing::Logical && variable.initializer.is_some()
+            }
+            _ => false,
+        }
+    }
+
     /// The labels that the end of a block leads to.
     pub(crate) fn successors(&self, block: &Block) -> SmallVec<[Id; 2]> {
         let inst = self.code.get(block.end - 1);

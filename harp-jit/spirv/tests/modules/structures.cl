@@ -131,3 +131,58 @@ kernel void sparse_copies(global double *out, int shift) {
     struct sparse *other = &all[(i + 2 * shift) % 3];
     out[i] = other->tag + other->weight + 100 * other->place[0] + 1000 * other->place[1] + 10000 * one.count;
 }
+
+struct tallies { int step; volatile short of[9]; };
+
+// Clang keeps the numbers in a variable of the module that is private.
+kernel void tallied(global int *out, global const int *in) {
+    int i = get_global_id(0);
+    struct tallies t = { i, { 1, -2, 3, -4, 5, -6, 7, -8, 9 } };
+    for (int k = 0; k < 4; k++)
+        t.of[in[i] + k & 7] += t.step;
+    int sum = 0;
+    for (int k = 0; k < 9; k++)
+        sum = sum * 3 + t.of[k];
+    out[i] = sum;
+}
+
+struct filled { int step; uint of[31]; };
+constant uchar odd[3] = { 1, 2, 3 };
+
+// Clang fills the array with bytes, which are a variable of the module.
+kernel void fills(global uint *out, global const int *in) {
+    int i = get_global_id(0);
+    uint all = 4294967295u;
+    struct filled f = { i, { all, all, all, all, all, all, all, all, all, all, all, all, all, all, all, all, all, all, all, all,
+                             all, all, all, all, all, all, all, all, all, all, all } };
+    f.of[in[i] & 31] += f.step + odd[i % 3];
+    uint sum = 0;
+    for (int k = 0; k < 31; k++)
+        sum = sum * 3 + f.of[k];
+    out[i] = sum;
+}
+
+struct account { int total; int of[4]; };
+
+// What it changes is its own, though LLVM's code gives it the caller's address.
+__attribute__((noinline)) int spend(struct account a, int n) {
+    a.total -= n;
+    a.of[n & 3] -= n;
+    return a.total * 10 + a.of[n & 3];
+}
+
+kernel void spending(global int *out, global const int *in) {
+    int i = get_global_id(0);
+    struct account own = { i * 100, { i, i + 1, i + 2, i + 3 } };
+    int left = spend(own, in[i]);
+    for (int k = 0; k < 3; k++)
+        left += spend(own, k);
+    out[i] = left * 100 + own.total + own.of[in[i] & 3];
+}
+
+struct nothing { };
+
+kernel void nothings(global int *out) {
+    struct nothing one, other = one;
+    out[get_global_id(0)] = sizeof(other) + 1;
+}

@@ -186,6 +186,61 @@ fn with_addresses(test: impl Fn(&Case)) {
 }
 
 #[test]
+fn private_variables_of_a_module_are_data() {
+    everywhere("structures", |case| {
+        let x: Vec<i32> = (0..12).collect();
+        let out = case.zeros::<i32>(x.len());
+        case.line("tallied", x.len(), &[Arg::from(&out), Arg::from(&case.buffer(&x))]);
+        for (k, given) in x.iter().copied().zip(case.read(&out)) {
+            let mut of = [1, -2, 3, -4, 5, -6, 7, -8, 9];
+            (0..4).for_each(|n| of[((k + n) & 7) as usize] += k);
+            let wanted = of.iter().fold(0, |sum, value| sum * 3 + value);
+            assert_eq!(given, wanted, "{k} on {case}");
+        }
+    });
+}
+
+#[test]
+fn what_fills_memory_is_aligned() {
+    everywhere("structures", |case| {
+        let x: Vec<i32> = (0..12).map(|n| n * 5 % 31).collect();
+        let out = case.zeros::<u32>(x.len());
+        case.line("fills", x.len(), &[Arg::from(&out), Arg::from(&case.buffer(&x))]);
+        for (i, given) in case.read(&out).into_iter().enumerate() {
+            let mut of = [u32::MAX; 31];
+            of[x[i] as usize] = (i + [1, 2, 3][i % 3] - 1) as u32;
+            let wanted =
+                of.iter().fold(0, |sum: u32, value| sum.wrapping_mul(3).wrapping_add(*value));
+            assert_eq!(given, wanted, "{i} on {case}");
+        }
+    });
+}
+
+#[test]
+fn structures_by_value_are_copies_for_functions() {
+    everywhere("structures", |case| {
+        let x: Vec<i32> = (0..12).map(|n| n * 7 % 12).collect();
+        let out = case.zeros::<i32>(x.len());
+        case.line("spending", x.len(), &[Arg::from(&out), Arg::from(&case.buffer(&x))]);
+        let left = |i: i32, n: i32| (i * 100 - n) * 10 + i + (n & 3) - n;
+        for (i, given) in (0..).zip(case.read(&out)) {
+            let n = x[i as usize];
+            let all: i32 = left(i, n) + (0..3).map(|k| left(i, k)).sum::<i32>();
+            assert_eq!(given, all * 100 + i * 100 + i + (n & 3), "{i} on {case}");
+        }
+    });
+}
+
+#[test]
+fn structures_may_have_no_members() {
+    everywhere("structures", |case| {
+        let out = case.zeros::<i32>(3);
+        case.line("nothings", 3, &[Arg::from(&out)]);
+        assert_eq!(case.read(&out), [1, 1, 1], "{case}");
+    });
+}
+
+#[test]
 fn variables_are_aligned_as_they_are_decorated() {
     with_addresses(|case| {
         let out = case.zeros::<u64>(4);
