@@ -5,7 +5,7 @@
 
 use std::sync::LazyLock;
 
-use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
+use cranelift_codegen::ir::condcodes::{CondCode, FloatCC, IntCC};
 use cranelift_codegen::ir::{self, InstBuilder, Opcode, types};
 use hashbrown::HashMap;
 use rspirv::spirv::Op;
@@ -111,6 +111,12 @@ static ROWS: LazyLock<HashMap<u32, (Of, Form)>> = LazyLock::new(|| {
     rows.into_iter().map(|(op, of, form)| (op as u32, (of, form))).collect()
 });
 
+/// The comparison of truth values, 0 and 1, that is one of integers of one bit: with a sign, true is -1.
+fn on_truths(condition: IntCC) -> IntCC {
+    let unsigned = condition.unsigned();
+    if unsigned == condition { condition } else { unsigned.swap_args() }
+}
+
 impl Translator<'_, '_, '_> {
     /// Translates an instruction of this family; false if it is of another one.
     pub(super) fn arithmetic(&mut self, inst: Instruction<'_>) -> Result<bool> {
@@ -168,6 +174,13 @@ impl Translator<'_, '_, '_> {
     }
 
     fn row(&mut self, inst: Instruction<'_>, of: Of, form: Form) -> Result<()> {
+        let (of, form) = match form {
+            // Translators of LLVM's code compare truth values as integers of one bit.
+            CompareInts(condition) if self.is_truth(inst.word(0)?)? => {
+                (Of::Bool, CompareInts(on_truths(condition)))
+            }
+            _ => (of, form),
+        };
         let first = self.vector_of(inst.word(0)?, of)?;
         let is_binary = !matches!(form, Unary(_) | Special(_)) || inst.op == Op::SMod;
         let second = if is_binary {
@@ -272,6 +285,12 @@ impl Translator<'_, '_, '_> {
             return Err(self.mismatch(id, value.ty, expected.to_owned()));
         }
         Ok(value)
+    }
+
+    /// Whether the value of an id is a truth value or a vector of these.
+    fn is_truth(&mut self, id: Id) -> Result<bool> {
+        let ty = self.value(id)?.ty;
+        self.is_vector_of(ty, Of::Bool)
     }
 
     pub(crate) fn is_vector_of(&self, ty: Id, of: Of) -> Result<bool> {

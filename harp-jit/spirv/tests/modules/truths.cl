@@ -11,3 +11,9 @@ kernel void differ(global const int *a, global const int *b, global int *found) 
         if (x[k] != y[k])
             found[i] = 1;
 }
+
+// Optimized, this is one OpLogicalNotEqual.
+kernel void signs(global const float *a, global const float *b, global int *out) {
+    int i = get_global_id(0);
+    out[i] = (a[i] < 0.0f) != (b[i] < 0.0f);
+}

@@ -1,7 +1,10 @@
 //! Vectors of all lengths.
 
-use crate::support::{everywhere, numbers};
-use harp_runtime::Arg;
+use crate::support::{Case, Level, MACHINES, STRATEGIES, bytes, everywhere, file, numbers};
+use harp_isa::ArchId;
+use harp_runtime::{Arg, Device, DeviceConfig};
+use harp_spirv::SpirvModule;
+use rspirv::spirv::Op;
 
 const ITEMS: usize = 20;
 
@@ -210,4 +213,58 @@ fn truth_values_are_bits_of_an_integer() {
         let wanted: Vec<i32> = (0..ITEMS).map(|item| i32::from(item % 4 != 0)).collect();
         assert_eq!(case.read(&found), wanted, "{case}");
     });
+}
+
+/// A module in which some instructions are others with the same operands.
+fn changed(module: &[u8], from: Op, to: Op) -> Vec<u8> {
+    let words = module.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().unwrap()));
+    let mut words: Vec<u32> = words.collect();
+    let (mut at, mut found) = (5, 0);
+    while at < words.len() {
+        let count = words[at] >> 16;
+        if words[at] & 0xffff == from as u32 {
+            words[at] = count << 16 | to as u32;
+            found += 1;
+        }
+        at += count as usize;
+    }
+    assert!(found > 0, "no {from:?}");
+    words.into_iter().flat_map(u32::to_le_bytes).collect()
+}
+
+/// LLVM's `umax` of `i1` is such a comparison, which no compiler makes from a few lines.
+#[test]
+fn truth_values_are_compared_as_integers_of_one_bit() {
+    type Holds = fn(i8, i8) -> bool;
+    // With a sign, true is -1.
+    let rows: [(Op, i8, Holds); 8] = [
+        (Op::UGreaterThan, 1, |x, y| x > y),
+        (Op::UGreaterThanEqual, 1, |x, y| x >= y),
+        (Op::ULessThan, 1, |x, y| x < y),
+        (Op::ULessThanEqual, 1, |x, y| x <= y),
+        (Op::SGreaterThan, -1, |x, y| x > y),
+        (Op::SGreaterThanEqual, -1, |x, y| x >= y),
+        (Op::SLessThan, -1, |x, y| x < y),
+        (Op::SLessThanEqual, -1, |x, y| x <= y),
+    ];
+    let pairs = [(false, false), (false, true), (true, false), (true, true)];
+    let sign = |is_below: bool| if is_below { -1.0_f32 } else { 1.0 };
+    for (number, id) in MACHINES.into_iter().enumerate() {
+        let arch: ArchId = id.parse().unwrap();
+        let original = bytes(&file("truths", arch.word(), Level::Optimized));
+        for (op, truth, holds) in rows {
+            let number_of = |value: bool| if value { truth } else { 0 };
+            let wanted = pairs.map(|(x, y)| i32::from(holds(number_of(x), number_of(y))));
+            let module = changed(&original, Op::LogicalNotEqual, op);
+            let module = SpirvModule::parse(&module).unwrap();
+            let device = Device::new(DeviceConfig::new(arch)).unwrap();
+            let divergence = STRATEGIES[number];
+            let case = Case { arch, level: Level::Optimized, divergence, module, device };
+            let first = case.buffer(&pairs.map(|(x, _)| sign(x)));
+            let second = case.buffer(&pairs.map(|(_, y)| sign(y)));
+            let out = case.zeros::<i32>(4);
+            case.line("signs", 4, &[Arg::from(&first), Arg::from(&second), Arg::from(&out)]);
+            assert_eq!(case.read(&out), wanted, "{op:?} on {case}");
+        }
+    }
 }
