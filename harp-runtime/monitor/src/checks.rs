@@ -27,7 +27,7 @@ pub struct Checks {
     /// Accesses outside of the buffer that the address was computed from, of the array in a work-group's memory, or of
     /// the stack slot.
     pub bounds: bool,
-    /// Loads from bytes that nobody has written: of buffers that were made so, of
+    /// Loads from bytes that nobody has written: of buffers that were allocated without contents, of
     /// memory of a work-group, of stack slots. What a front end marks as [copies](harp_jit::COPIED), as those of structures in
     /// OpenCL C, may read such bytes, which are then not written where they are copied to.
     pub uninitialized: bool,

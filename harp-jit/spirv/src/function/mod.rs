@@ -329,9 +329,8 @@ impl<'m> Translator<'_, '_, 'm> {
         }
         let is_void = matches!(module.types.kind(function.result)?, Kind::Void);
         let mut defs = Vec::with_capacity(args.len());
-        for (&arg, &param) in args.iter().zip(&function.params) {
-            let is_given_once = args.iter().filter(|&&other| other == arg).count() == 1;
-            defs.push(self.passed(arg, param, is_given_once)?);
+        for (index, &param) in function.params.iter().enumerate() {
+            defs.push(self.passed(args, index, param)?);
         }
         if !self.unit.inline(function)? {
             let position = self.prologue_word(GLOBAL_ID[0]);
@@ -360,10 +359,10 @@ impl<'m> Translator<'_, '_, 'm> {
         self.define(inst.id, Def::Value(Val::new(inst.ty, results)))
     }
 
-    /// What a parameter of a function that is called stands for. Where it is a pointer to something that is passed by value,
+    /// What a parameter of a function stands for that is called with `args`. Where it is a pointer to something that is passed by value,
     /// the function gets a copy, as it may change it.
-    fn passed(&mut self, arg: Id, param: (Id, Id), is_given_once: bool) -> Result<Def> {
-        let (param, ty) = param;
+    fn passed(&mut self, args: &[Id], index: usize, (param, ty): (Id, Id)) -> Result<Def> {
+        let arg = args[index];
         let from = match self.def(arg)? {
             Def::Value(_) => self.value_of(arg, ty)?,
             other => return Ok(other),
@@ -374,8 +373,9 @@ impl<'m> Translator<'_, '_, 'm> {
             return Ok(Def::Value(from));
         }
         // Translators of LLVM's code make entries of kernels that only hand on what they got.
-        let is_own = module.decorations.has_attribute(arg, by_value);
-        if is_own && is_given_once && self.frame.is_call {
+        let is_own = || module.decorations.has_attribute(arg, by_value);
+        let is_given_once = || args.iter().filter(|&&other| other == arg).count() == 1;
+        if self.frame.is_call && is_own() && is_given_once() {
             return Ok(Def::Value(from));
         }
         let (_, to) = module.types.pointer(ty)?;

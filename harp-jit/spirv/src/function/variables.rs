@@ -87,7 +87,7 @@ impl Translator<'_, '_, '_> {
             Some(&id) => Some(self.value_of(id, ty)?),
             None => None,
         };
-        if self.frame.promoted.contains(&inst.id) && !self.leaf_types(ty)?.is_empty() {
+        if self.frame.promoted.contains(&inst.id) {
             let place = self.place(ty)?;
             if let Some(initial) = initial {
                 self.assign(place, &initial)?;
