@@ -90,13 +90,13 @@ impl Lent {
                 && are_rows(&frame.registers, expected, *frame.active, &raw.scalars, shape)
     }
 
-    /// Prepares a warp that waited at a barrier for the way behind it. Returns whether it is one that goes on there, in the
-    /// same region.
+    /// Prepares a warp that waited at a barrier for the way behind it, from an entry on that reads all lanes of these
+    /// `vectors`. Returns whether it is one that goes on there, in the same region.
     #[inline]
     pub(crate) fn go_on(
         &mut self,
-        translated: &Translated,
         [number, entry]: [usize; 2],
+        vectors: u64,
         shape: &Shape,
         warp: &mut Resume<'_>,
     ) -> bool {
@@ -105,8 +105,7 @@ impl Lent {
         if self.left != Some(Leave::Barrier) || !is_there {
             return false;
         }
-        let expected = &translated.rows.entries[entry];
-        self.held.settle(&mut warp.registers, expected.vectors, &raw.scalars, shape);
+        self.held.settle(&mut warp.registers, vectors, &raw.scalars, shape);
         raw.begin(entry, warp.pc, warp.plain_stores_from, warp.budget);
         true
     }

@@ -71,7 +71,7 @@
 //! | `frame`, `code` | the state that host code shares with Rust; the only `unsafe` code, with its argument |
 //! | `emit` | regions to Cranelift's functions |
 //! | `observe`, `record`, `begin` | what is seen of a machine; where warps are for long, and where they begin |
-//! | `translated`, `known`, `shared` | regions with host code; what a tier knows of programs; the thread that translates |
+//! | `stats`, `translated`, `known`, `shared` | what is counted; regions with host code; what a tier knows of programs; the thread that translates |
 //! | `tier` | how warps come to regions, enter them, leave them; when these are made and given up |
 #![deny(unsafe_code)]
 
@@ -92,6 +92,7 @@ mod rows;
 mod rules;
 mod shape;
 mod shared;
+mod stats;
 mod tier;
 mod translated;
 mod waiting;
@@ -99,5 +100,6 @@ mod waiting;
 #[cfg(test)]
 mod tests;
 
-pub use shared::{LeaveCounts, TierStats, USUAL, When};
+pub use shared::{USUAL, When};
+pub use stats::{LeaveCounts, TierStats};
 pub use tier::{Calls, Native};

@@ -20,7 +20,8 @@ use crate::record::{LEAST_ISSUED, Recorder, Seen, Step};
 use crate::region::Key;
 use crate::rules::{Assumed, Callee, MANY_REGISTERS, RETURNS, Rules};
 use crate::shape::Shape;
-use crate::shared::{LeaveCounts, Shared, State, TierStats, When};
+use crate::shared::{Shared, State, When};
+use crate::stats::{LeaveCounts, TierStats};
 use crate::translated::{Formed, Tally, Translated};
 
 /// Runs hot regions of programs in host code: a tier for [`Machine::set_host_tier`](harp_emu::Machine::set_host_tier).
@@ -105,8 +106,8 @@ impl HostTier for Native {
             blocks: 0,
             begins: false,
             recorder: Recorder::default(),
+            turn: 0,
             left: LeaveCounts::default(),
-            visits: 0,
             went_on: 0,
             issued: 0,
         })
@@ -118,8 +119,19 @@ impl HostTier for Native {
 struct Place {
     /// How many instructions there are from here to the end of the block.
     left: u64,
-    /// The region's number and its entry here, for warps of which not all lanes are active, and for others.
-    entries: [Option<(usize, usize)>; 2],
+    /// For warps of which not all lanes are active, and for others.
+    entries: [Option<Entrance>; 2],
+}
+
+/// An entry of a region.
+#[derive(Clone, Copy, Debug)]
+struct Entrance {
+    /// The region's number.
+    number: usize,
+    /// The entry's.
+    entry: usize,
+    /// The registers of which it reads all lanes, as bits.
+    vectors: u64,
 }
 
 /// The instructions that the interpreter issues before it asks again, where there is no host code: at first, and at
@@ -133,7 +145,21 @@ const BLOCKS: u32 = 8;
 /// A region that a core uses, and what it has seen of it.
 struct Adopted {
     translated: Arc<Translated>,
+    /// What is not [told](CoreCode::tell) yet.
     tally: Tally,
+    /// After so many visits more it is judged. Each launch counts anew.
+    trial: u64,
+}
+
+impl Adopted {
+    /// Adds what was seen of the region to what others have seen, and to these counts. Returns all that was seen of it.
+    fn tell(&mut self, left: &mut LeaveCounts, issued: &mut u64) -> Tally {
+        let tally = take(&mut self.tally);
+        self.trial = TRIAL_VISITS;
+        left.add(tally.left);
+        *issued += tally.issued;
+        self.translated.add(tally)
+    }
 }
 
 /// What comes behind a visit of host code.
@@ -172,8 +198,10 @@ struct CoreCode {
     /// Whether there is host code for warps that begin.
     begins: bool,
     recorder: Recorder,
+    /// Which of the places at which host code can be left is next, where that is wanted.
+    turn: u64,
+    /// What is not in the tier's [`TierStats`] yet, without the tallies.
     left: LeaveCounts,
-    visits: u64,
     went_on: u64,
     issued: u64,
 }
@@ -195,8 +223,8 @@ impl HostCode for CoreCode {
             };
             self.pause = FIRST_PAUSE;
             self.blocks = if self.begins { BLOCKS } else { 0 };
-            let Some((number, entry)) = entry else { return HostEnd::Pause(left) };
-            let end = self.enter(number, entry, frame);
+            let Some(entrance) = entry else { return HostEnd::Pause(left) };
+            let end = self.enter(entrance, frame);
             let pause = match end {
                 End::Barrier => return self.lent[usize::from(frame.place[0])].barrier(),
                 End::Pause(pause) => pause,
@@ -246,10 +274,11 @@ impl HostCode for CoreCode {
         self.tell();
         let mut state = self.shared.state();
         let stats = &mut state.stats;
-        stats.visits += take(&mut self.visits);
+        let left = take(&mut self.left);
+        stats.visits += left.sum();
         stats.went_on += take(&mut self.went_on);
         stats.issued += take(&mut self.issued);
-        stats.left.add(take(&mut self.left));
+        stats.left.add(left);
     }
 }
 
@@ -314,7 +343,9 @@ impl CoreCode {
             if let Some(entry) = translated.region.entries.iter().position(|entry| entry == key)
                 && let Some(place) = self.places.get_mut(&key.pc)
             {
-                place.entries[usize::from(key.full)].get_or_insert((number, entry));
+                let vectors = translated.rows.entries[entry].vectors;
+                let entrance = Entrance { number, entry, vectors };
+                place.entries[usize::from(key.full)].get_or_insert(entrance);
                 place.left = count as u64;
             }
         }
@@ -330,11 +361,12 @@ impl CoreCode {
             true => range,
             false => self.range.start.min(range.start)..self.range.end.max(range.end),
         };
-        self.adopted.push(Adopted { translated, tally: Tally::default() });
+        self.adopted.push(Adopted { translated, tally: Tally::default(), trial: TRIAL_VISITS });
     }
 
     /// Runs a region from an entry on. What the warp has become is not given back, apart from pc, budget and steps.
-    fn enter(&mut self, number: usize, entry: usize, frame: &mut Frame<'_>) -> End {
+    fn enter(&mut self, entrance: Entrance, frame: &mut Frame<'_>) -> End {
+        let Entrance { number, entry, .. } = entrance;
         let warp = usize::from(frame.place[0]);
         if self.lent.len() <= warp {
             self.lent.resize_with(warp + 1, Lent::nowhere);
@@ -358,10 +390,9 @@ impl CoreCode {
         }
         let index = usize::from(warp.warp);
         let full = self.lent.get(index)?.raw.active == self.shape.full();
-        let (number, entry) = self.place(warp.pc)?.entries[usize::from(full)]?;
-        let translated = &self.adopted.get(number)?.translated;
+        let Entrance { number, entry, vectors } = self.place(warp.pc)?.entries[usize::from(full)]?;
         let lent = self.lent.get_mut(index)?;
-        if !lent.go_on(translated, [number, entry], &self.shape, warp) {
+        if !lent.go_on([number, entry], vectors, &self.shape, warp) {
             return None;
         }
         self.went_on += 1;
@@ -381,7 +412,8 @@ impl CoreCode {
         let Adopted { translated, .. } = &self.adopted[number];
         let lent = &mut self.lent[warp];
         if translated.places > 0 {
-            lent.raw.leaving = self.visits % (translated.places + 1);
+            lent.raw.leaving = self.turn % (translated.places + 1);
+            self.turn += 1;
         }
         let before = lent.raw.budget;
         let is_called = !is_as_expected
@@ -401,52 +433,36 @@ impl CoreCode {
             let full = usize::from(self.lent[warp].raw.active == self.shape.full());
             self.place(pc).is_none_or(|place| place.entries[full].is_none())
         };
-        self.visits += 1;
-        self.issued += issued;
-        let Adopted { tally, .. } = &mut self.adopted[number];
-        tally.visits += 1;
-        tally.halves += if end == End::Barrier { 1 } else { 2 };
+        let Adopted { tally, trial, .. } = &mut self.adopted[number];
+        tally.left.count(why);
         tally.issued += issued;
-        tally.failed += u64::from(matches!(why, Leave::Guard | Leave::Entry));
         tally.ended += u64::from(is_nowhere);
-        let is_due = tally.visits >= TRIAL_VISITS;
-        self.count(why);
-        if is_due {
+        *trial -= 1;
+        if *trial == 0 {
             self.judge(number);
         }
         end
     }
 
-    fn count(&mut self, why: Leave) {
-        let left = &mut self.left;
-        *match why {
-            Leave::Budget => &mut left.budget,
-            Leave::Foreign => &mut left.foreign,
-            Leave::Barrier => &mut left.barrier,
-            Leave::Access => &mut left.access,
-            Leave::Trap => &mut left.trap,
-            Leave::Guard => &mut left.guard,
-            Leave::End => &mut left.end,
-            Leave::Entry => &mut left.entry,
-        } += 1;
-    }
-
     /// Adds what was seen of all regions to what others have seen.
     fn tell(&mut self) {
-        for Adopted { translated, tally } in &mut self.adopted {
-            translated.add(take(tally));
+        for adopted in &mut self.adopted {
+            adopted.tell(&mut self.left, &mut self.issued);
         }
     }
 
     /// Gives a region up that is not worth it.
     #[inline(never)]
     fn judge(&mut self, number: usize) {
-        let Some(Adopted { translated, tally }) = self.adopted.get_mut(number) else { return };
-        let Tally { visits, halves, issued, failed, ended } = translated.add(take(tally));
+        let Some(adopted) = self.adopted.get_mut(number) else { return };
+        let Tally { left, issued, ended } = adopted.tell(&mut self.left, &mut self.issued);
         if self.shared.when.is_at_once() {
             return;
         }
-        let translated = translated.clone();
+        let translated = adopted.translated.clone();
+        let (visits, failed) = (left.sum(), left.guard + left.entry);
+        // One to a barrier, from which the warp goes on with its state in place, costs half as much as others.
+        let halves = 2 * visits - left.barrier;
         let fails = failed * 8 > visits;
         let is_short = 2 * issued < LEAST_ISSUED * halves;
         // What was seen when it was formed is a part of what warps do by now, if visits end soon where it does not go on.

@@ -17,6 +17,7 @@ use crate::region::{self, Key, Region};
 use crate::rows::Rows;
 use crate::rules::{Assumed, Callee, Rules, State};
 use crate::shape::Shape;
+use crate::stats::LeaveCounts;
 use crate::waiting::waiting;
 
 /// A region with host code.
@@ -40,14 +41,10 @@ pub(crate) struct Translated {
 /// What was seen of a region.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tally {
-    pub(crate) visits: u64,
-    /// What they cost, in halves of a whole visit: one to a barrier, from which the warp goes on with its state in place, is
-    /// half of one.
-    pub(crate) halves: u64,
+    /// How its visits ended.
+    pub(crate) left: LeaveCounts,
     /// Instructions issued in them.
     pub(crate) issued: u64,
-    /// Visits that ended because an assumption or the entry's expectation did not hold.
-    pub(crate) failed: u64,
     /// Visits that ended where control came to blocks that no region has.
     pub(crate) ended: u64,
 }
@@ -144,10 +141,8 @@ impl Translated {
     /// Adds what was seen of it, and returns what was seen in all.
     pub(crate) fn add(&self, more: Tally) -> Tally {
         let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
-        tally.visits += more.visits;
-        tally.halves += more.halves;
+        tally.left.add(more.left);
         tally.issued += more.issued;
-        tally.failed += more.failed;
         tally.ended += more.ended;
         *tally
     }

@@ -11,7 +11,7 @@ pub(super) struct Warps<W, const C: usize> {
     /// The started warps, then those that were started before a reset.
     all: Vec<Warp<W, C>>,
     started: usize,
-    /// The barriers at which warps wait: to look at all warps takes long.
+    /// The barriers at which warps wait, or waited: to look at all warps takes long.
     waiting: Vec<Crowd>,
     /// The place among these at which the last warp came.
     last: usize,
@@ -70,30 +70,48 @@ impl<W: Word, const C: usize> Warps<W, C> {
 
     /// Warp `number` waits at barrier `id`, until `wanted` warps do.
     pub(super) fn wait(&mut self, number: usize, id: u64, wanted: u64, next: u64) {
-        self[number].status = Status::Waiting { id, warps: wanted, next };
         let place = self.place(id);
         let crowd = &mut self.waiting[place];
         crowd.count += 1;
-        crowd.warps |= 1 << number;
-        if crowd.count == wanted {
-            let mut left = self.waiting.swap_remove(place).warps;
-            while left != 0 {
-                self[left.trailing_zeros() as usize].release();
-                left &= left - 1;
-            }
+        if crowd.count != wanted {
+            crowd.warps |= 1 << number;
+            self[number].status = Status::Waiting { id, warps: wanted, next };
+            return;
+        }
+        crowd.count = 0;
+        let mut left = std::mem::take(&mut crowd.warps);
+        self[number].pc = next;
+        while left != 0 {
+            self[left.trailing_zeros() as usize].release();
+            left &= left - 1;
         }
     }
 
     /// The place of the warps that wait at barrier `id`. Mostly these are those to which the last one came.
     fn place(&mut self, id: u64) -> usize {
         if self.waiting.get(self.last).is_none_or(|crowd| crowd.id != id) {
-            let place = self.waiting.iter().position(|crowd| crowd.id == id);
-            self.last = place.unwrap_or_else(|| {
-                self.waiting.push(Crowd { id, count: 0, warps: 0 });
-                self.waiting.len() - 1
-            });
+            self.last = self.find(id);
         }
         self.last
+    }
+
+    #[cold]
+    fn find(&mut self, id: u64) -> usize {
+        let crowds = &mut self.waiting;
+        if let Some(here) = crowds.iter().position(|crowd| crowd.id == id) {
+            return here;
+        }
+        let crowd = Crowd { id, count: 0, warps: 0 };
+        match crowds.iter().position(|crowd| crowd.count == 0) {
+            Some(free) => {
+                crowds[free] = crowd;
+                free
+            }
+            None => {
+                crowds.push(crowd);
+                crowds.len() - 1
+            }
+        }
     }
 }
 

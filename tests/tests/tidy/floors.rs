@@ -47,7 +47,7 @@ const CRATES: [(&str, Floors); 11] = [
             &["rules"],
             &["frame", "observe", "region"],
             &["begin", "code", "homes", "live"],
-            &["emit", "record", "waiting"],
+            &["emit", "record", "stats", "waiting"],
             &["translated"],
             &["known", "lent"],
             &["shared"],
