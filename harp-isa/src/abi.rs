@@ -14,6 +14,29 @@
 use crate::arch::{ArchId, WordSize};
 use crate::reg::{Gpr, Pred};
 
+/// Declares words of memory that lie one behind the other, in this order.
+macro_rules! words {
+    (
+        $(#[$meta:meta])*
+        pub enum $name:ident {
+            $($(#[$doc:meta])* $word:ident,)*
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        #[non_exhaustive]
+        pub enum $name {
+            $($(#[$doc])* $word,)*
+        }
+
+        impl $name {
+            /// All of them, in the order of their addresses.
+            pub const ALL: [$name; [$($name::$word),*].len()] = [$($name::$word),*];
+        }
+    };
+}
+
 /// The roles of the general registers on one machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegisterRoles {
@@ -79,69 +102,48 @@ impl SharedRoles {
     }
 }
 
-/// A word of the lane control block at the base of a lane's stack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-#[non_exhaustive]
-pub enum LaneField {
-    /// The lane's number in its warp.
-    Lane,
-    /// The warp's number in its core.
-    Warp,
-    /// The core's number.
-    Core,
-    /// The work-item's position in the grid, second dimension.
-    GlobalIdY,
-    /// Third dimension.
-    GlobalIdZ,
-    /// The lowest address that the lane's stack pointer may have in a function that checks this limit. The
-    /// [reserve](stack_reserve_bytes) lies below.
-    StackLimit,
-    /// The address of the warp's [scratch word](LaneField::ScratchWord), the same in all its lanes.
-    ScratchAddress,
-    /// A word through which the lanes of a warp communicate, within a few instructions. The one in lane 0's
-    /// block is used.
-    ScratchWord,
-    /// How many lanes a warp has.
-    Lanes,
-    /// The address of the warp's [group control block](GroupField), in launches with work-groups.
-    Group,
-    /// The work-item's number in its work-group, counted along the first dimension first.
-    LocalIndex,
-    /// The work-item's position in its work-group, first dimension.
-    LocalIdX,
-    /// Second dimension.
-    LocalIdY,
-    /// Third dimension.
-    LocalIdZ,
-    /// Whether the lane takes part in an exchange of values between lanes, on machines without
-    /// instructions for that.
-    Present,
-    /// The value that it offers to the other lanes in the exchange.
-    Offered,
+words! {
+    /// A word of the lane control block at the base of a lane's stack.
+    pub enum LaneField {
+        /// The lane's number in its warp.
+        Lane,
+        /// The warp's number in its core.
+        Warp,
+        /// The core's number.
+        Core,
+        /// The work-item's position in the grid, second dimension.
+        GlobalIdY,
+        /// Third dimension.
+        GlobalIdZ,
+        /// The lowest address that the lane's stack pointer may have in a function that checks this limit. The
+        /// [reserve](stack_reserve_bytes) lies below.
+        StackLimit,
+        /// The address of the warp's [scratch word](LaneField::ScratchWord), the same in all its lanes.
+        ScratchAddress,
+        /// A word through which the lanes of a warp communicate, within a few instructions. The one in lane 0's
+        /// block is used.
+        ScratchWord,
+        /// How many lanes a warp has.
+        Lanes,
+        /// The address of the warp's [group control block](GroupField), in launches with work-groups.
+        Group,
+        /// The work-item's number in its work-group, counted along the first dimension first.
+        LocalIndex,
+        /// The work-item's position in its work-group, first dimension.
+        LocalIdX,
+        /// Second dimension.
+        LocalIdY,
+        /// Third dimension.
+        LocalIdZ,
+        /// Whether the lane takes part in an exchange of values between lanes, on machines without
+        /// instructions for that.
+        Present,
+        /// The value that it offers to the other lanes in the exchange.
+        Offered,
+    }
 }
 
 impl LaneField {
-    /// Every field, in the order of their offsets.
-    pub const ALL: [LaneField; 16] = [
-        LaneField::Lane,
-        LaneField::Warp,
-        LaneField::Core,
-        LaneField::GlobalIdY,
-        LaneField::GlobalIdZ,
-        LaneField::StackLimit,
-        LaneField::ScratchAddress,
-        LaneField::ScratchWord,
-        LaneField::Lanes,
-        LaneField::Group,
-        LaneField::LocalIndex,
-        LaneField::LocalIdX,
-        LaneField::LocalIdY,
-        LaneField::LocalIdZ,
-        LaneField::Present,
-        LaneField::Offered,
-    ];
-
     /// The offset from the base of the lane's stack, in bytes.
     pub const fn offset(self, word: WordSize) -> u32 {
         self as u32 * word.bytes() as u32
@@ -153,46 +155,32 @@ impl LaneField {
     }
 }
 
-/// A word of the group control block, which holds what the lanes of a warp need to know about their
-/// work-group. Each warp has a block of its own, which is not written while a kernel runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-#[non_exhaustive]
-pub enum GroupField {
-    /// The group's position among the groups of the grid, first dimension.
-    IdX,
-    /// Second dimension.
-    IdY,
-    /// Third dimension.
-    IdZ,
-    /// The group's extent in the first dimension. Groups at the grid's end can be smaller than others.
-    SizeX,
-    /// Second dimension.
-    SizeY,
-    /// Third dimension.
-    SizeZ,
-    /// The number of the group's barrier.
-    Barrier,
-    /// How many warps must reach the barrier.
-    BarrierWarps,
-    /// The address of the group's memory.
-    Memory,
+words! {
+    /// A word of the group control block, which holds what the lanes of a warp need to know about their
+    /// work-group. Each warp has a block of its own, which is not written while a kernel runs.
+    pub enum GroupField {
+        /// The group's position among the groups of the grid, first dimension.
+        IdX,
+        /// Second dimension.
+        IdY,
+        /// Third dimension.
+        IdZ,
+        /// The group's extent in the first dimension. Groups at the grid's end can be smaller than others.
+        SizeX,
+        /// Second dimension.
+        SizeY,
+        /// Third dimension.
+        SizeZ,
+        /// The number of the group's barrier.
+        Barrier,
+        /// How many warps must reach the barrier.
+        BarrierWarps,
+        /// The address of the group's memory.
+        Memory,
+    }
 }
 
 impl GroupField {
-    /// Every field, in the order of their offsets.
-    pub const ALL: [GroupField; 9] = [
-        GroupField::IdX,
-        GroupField::IdY,
-        GroupField::IdZ,
-        GroupField::SizeX,
-        GroupField::SizeY,
-        GroupField::SizeZ,
-        GroupField::Barrier,
-        GroupField::BarrierWarps,
-        GroupField::Memory,
-    ];
-
     /// The offset from the start of the block, in bytes.
     pub const fn offset(self, word: WordSize) -> u32 {
         self as u32 * word.bytes() as u32
@@ -268,35 +256,25 @@ impl ArgumentBlock {
     }
 }
 
-/// A word by which code that was compiled to report its accesses to memory tells a device what it does: it stores to
-/// the word's address, which is above the memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-#[non_exhaustive]
-pub enum MonitorWord {
-    /// A kernel begins; the stored word is the work-item's position in the grid in the first dimension. The others are
-    /// in the lane control block.
-    Begin,
-    /// The end of its stack frame.
-    Stack,
-    /// The work-item has passed a barrier.
-    Barrier,
-    /// The value that the next access stores, or a word that differs where such values differ.
-    Value,
-    /// The address of the stack slot that the next access is to.
-    Slot,
+words! {
+    /// A word by which code that was compiled to report its accesses to memory tells a device what it does: it stores to
+    /// the word's address, which is above the memory.
+    pub enum MonitorWord {
+        /// A kernel begins; the stored word is the work-item's position in the grid in the first dimension. The others are
+        /// in the lane control block.
+        Begin,
+        /// The end of its stack frame.
+        Stack,
+        /// The work-item has passed a barrier.
+        Barrier,
+        /// The value that the next access stores, or a word that differs where such values differ.
+        Value,
+        /// The address of the stack slot that the next access is to.
+        Slot,
+    }
 }
 
 impl MonitorWord {
-    /// All of them, in the order of their addresses.
-    pub const ALL: [MonitorWord; 5] = [
-        MonitorWord::Begin,
-        MonitorWord::Stack,
-        MonitorWord::Barrier,
-        MonitorWord::Value,
-        MonitorWord::Slot,
-    ];
-
     /// The address of the first of these words, behind the page with the console.
     pub const fn first_address(word: WordSize) -> u64 {
         (1 << (word.bits() - 1)) + 4096

@@ -289,8 +289,8 @@ impl Program {
             (CallWord::PrintedCount, self.layout.returns().len() as u64),
         ];
         let call = self.call;
-        for (index, value) in words {
-            self.image.put_word(call + index as u64 * word, value);
+        for (place, value) in words {
+            self.image.put_word(call + place.offset(self.arch().word()), value);
         }
         self.memory_bytes = end;
         self

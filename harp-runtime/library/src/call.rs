@@ -4,6 +4,7 @@ use harp_isa::object::{Chunk, Permissions, Reference};
 use harp_isa::{ArchId, Gpr, Object, WordSize};
 
 use crate::lane::lane_definitions;
+use crate::words::words;
 
 const CALL: &str = include_str!("asm/call.s");
 const PRINT: &str = include_str!("asm/print.s");
@@ -18,58 +19,37 @@ pub enum Ending {
     Print,
 }
 
-/// The words of [`CALL_CHUNK`], which the host fills in. The values of the arguments follow them, those in registers first,
-/// then the results, then two words for each of those that are printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CallWord {
-    /// The base of the stack.
-    Stack,
-    /// The stack's limit.
-    Limit,
-    /// The stack pointer of the function.
-    Top,
-    /// The address of the stack arguments' values.
-    Arguments,
-    /// How many these are.
-    ArgumentCount,
-    /// The address of the register arguments' values.
-    Registers,
-    /// The address of the function.
-    Function,
-    /// Where the results go.
-    Results,
-    /// The address of the results that the function returns on the stack.
-    StackResults,
-    /// How many these are.
-    ResultCount,
-    /// The end of the memory in use, up to a page.
-    End,
-    /// The address of what printing must know about each word of the results.
-    Printed,
-    /// How many words the results have.
-    PrintedCount,
-}
-
-impl CallWord {
-    /// Every word in order, with its name in the assembly text.
-    const ALL: [(CallWord, &'static str); 13] = [
-        (CallWord::Stack, "C_STACK"),
-        (CallWord::Limit, "C_LIMIT"),
-        (CallWord::Top, "C_TOP"),
-        (CallWord::Arguments, "C_ARGUMENTS"),
-        (CallWord::ArgumentCount, "C_ARGUMENT_COUNT"),
-        (CallWord::Registers, "C_REGISTERS"),
-        (CallWord::Function, "C_FUNCTION"),
-        (CallWord::Results, "C_RESULTS"),
-        (CallWord::StackResults, "C_STACK_RESULTS"),
-        (CallWord::ResultCount, "C_RESULT_COUNT"),
-        (CallWord::End, "C_END"),
-        (CallWord::Printed, "C_PRINTED"),
-        (CallWord::PrintedCount, "C_PRINTED_COUNT"),
-    ];
-
-    /// How many words there are.
-    pub const COUNT: usize = Self::ALL.len();
+words! {
+    /// The words of [`CALL_CHUNK`], which the host fills in. The values of the arguments follow them, those in registers first,
+    /// then the results, then two words for each of those that are printed.
+    pub enum CallWord {
+        /// The base of the stack.
+        Stack = "C_STACK",
+        /// The stack's limit.
+        Limit = "C_LIMIT",
+        /// The stack pointer of the function.
+        Top = "C_TOP",
+        /// The address of the stack arguments' values.
+        Arguments = "C_ARGUMENTS",
+        /// How many these are.
+        ArgumentCount = "C_ARGUMENT_COUNT",
+        /// The address of the register arguments' values.
+        Registers = "C_REGISTERS",
+        /// The address of the function.
+        Function = "C_FUNCTION",
+        /// Where the results go.
+        Results = "C_RESULTS",
+        /// The address of the results that the function returns on the stack.
+        StackResults = "C_STACK_RESULTS",
+        /// How many these are.
+        ResultCount = "C_RESULT_COUNT",
+        /// The end of the memory in use, up to a page.
+        End = "C_END",
+        /// The address of what printing must know about each word of the results.
+        Printed = "C_PRINTED",
+        /// How many words the results have.
+        PrintedCount = "C_PRINTED_COUNT",
+    }
 }
 
 /// The chunk that holds the call's words.
@@ -113,7 +93,7 @@ pub fn call(arch: ArchId, callee: &Callee<'_>, ending: Ending) -> Object {
     };
     let mut object = harp_isa::assemble(&text, arch, &definitions(word, callee))
         .expect("the text is right for every machine");
-    let at = CallWord::Function as u64 * u64::from(word.bytes());
+    let at = CallWord::Function.offset(word);
     let chunk = object.chunks.iter_mut().find(|chunk| chunk.name == CALL_CHUNK);
     let chunk: &mut Chunk = chunk.expect("the text has it");
     chunk.references.push(Reference::from_word(callee.name, at, arch));
@@ -126,8 +106,6 @@ fn definitions(word: WordSize, callee: &Callee<'_>) -> Vec<(&'static str, i64)> 
     let words = CallWord::COUNT + callee.arguments + 3 * callee.results;
     let mut definitions = lane_definitions(word).to_vec();
     definitions.push(("C_WORDS", words as i64));
-    definitions.extend(
-        CallWord::ALL.iter().map(|&(call, name)| (name, call as i64 * i64::from(word.bytes()))),
-    );
+    definitions.extend(CallWord::definitions(word));
     definitions
 }

@@ -4,7 +4,8 @@ use harp_isa::abi::{ArgumentBlock, GroupField, KernelEntry, LaneField};
 use harp_isa::{ArchId, Object};
 
 use crate::lane::{lane_definitions, with_lane};
-use crate::lock::{LOCK, LockPlace};
+use crate::lock::{LOCK, lock_definitions};
+use crate::words::words;
 
 const BOOT: &str = include_str!("asm/boot.s");
 const CLONE: &str = include_str!("asm/clone.s");
@@ -45,77 +46,51 @@ pub enum Walk {
     Groups,
 }
 
-/// The words of the launch descriptor. All are small enough that differences between them and
-/// work-item numbers have a sign.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Descriptor {
-    /// Warps to start on each core.
-    Warps,
-    /// Work-items of the grid, or its work-groups.
-    Items,
-    /// Work-items in all chunks without surplus lanes.
-    Full,
-    /// Work-items plus the surplus lanes of the last chunk; with work-groups, lanes that have work.
-    Rounded,
-    /// The distance in work-items from a warp's chunk to its next on machines with few registers, or in work-groups from a place's group to
-    /// its next.
-    Stride,
-    /// The base-2 logarithm of the size of a lane's stack.
-    StackShift,
-    /// The address of the first lane's stack.
-    Stacks,
-    /// The offset from the base of a lane's stack to its first stack pointer.
-    StackTop,
-    /// Whether the grid has more than one dimension.
-    Spatial,
-    /// The offset from the base of a lane's stack to the stack's limit.
-    StackLimit,
-    /// The address of the kernel.
-    Kernel,
-    /// Warps of a work-group.
-    GroupWarps,
-    /// Work-groups that a core runs at a time.
-    CoreGroups,
-    /// Bytes from the memory of a work-group to that of the next.
-    GroupBytes,
-    /// The address of the memory of the first work-group.
-    GroupSpace,
-}
-
-impl Descriptor {
-    /// Every word in order, with its name in the assembly text.
-    const ALL: [(Descriptor, &'static str); 15] = [
-        (Descriptor::Warps, "D_WARPS"),
-        (Descriptor::Items, "D_ITEMS"),
-        (Descriptor::Full, "D_FULL"),
-        (Descriptor::Rounded, "D_ROUNDED"),
-        (Descriptor::Stride, "D_STRIDE"),
-        (Descriptor::StackShift, "D_STACK_SHIFT"),
-        (Descriptor::Stacks, "D_STACKS"),
-        (Descriptor::StackTop, "D_STACK_TOP"),
-        (Descriptor::Spatial, "D_SPATIAL"),
-        (Descriptor::StackLimit, "D_STACK_LIMIT"),
-        (Descriptor::Kernel, "D_KERNEL"),
-        (Descriptor::GroupWarps, "D_GROUP_WARPS"),
-        (Descriptor::CoreGroups, "D_CORE_GROUPS"),
-        (Descriptor::GroupBytes, "D_GROUP_BYTES"),
-        (Descriptor::GroupSpace, "D_GROUP_SPACE"),
-    ];
-
+words! {
+    /// The words of the launch descriptor. All are small enough that differences between them and
+    /// work-item numbers have a sign.
+    pub enum Descriptor {
+        /// Warps to start on each core.
+        Warps = "D_WARPS",
+        /// Work-items of the grid, or its work-groups.
+        Items = "D_ITEMS",
+        /// Work-items in all chunks without surplus lanes.
+        Full = "D_FULL",
+        /// Work-items plus the surplus lanes of the last chunk; with work-groups, lanes that have work.
+        Rounded = "D_ROUNDED",
+        /// The distance in work-items from a warp's chunk to its next on machines with few registers, or in work-groups from a place's group to
+        /// its next.
+        Stride = "D_STRIDE",
+        /// The base-2 logarithm of the size of a lane's stack.
+        StackShift = "D_STACK_SHIFT",
+        /// The address of the first lane's stack.
+        Stacks = "D_STACKS",
+        /// The offset from the base of a lane's stack to its first stack pointer.
+        StackTop = "D_STACK_TOP",
+        /// Whether the grid has more than one dimension.
+        Spatial = "D_SPATIAL",
+        /// The offset from the base of a lane's stack to the stack's limit.
+        StackLimit = "D_STACK_LIMIT",
+        /// The address of the kernel.
+        Kernel = "D_KERNEL",
+        /// Warps of a work-group.
+        GroupWarps = "D_GROUP_WARPS",
+        /// Work-groups that a core runs at a time.
+        CoreGroups = "D_CORE_GROUPS",
+        /// Bytes from the memory of a work-group to that of the next.
+        GroupBytes = "D_GROUP_BYTES",
+        /// The address of the memory of the first work-group.
+        GroupSpace = "D_GROUP_SPACE",
+    }
     // Walks without groups use their words otherwise.
-
-    /// The word with the length of a row with its surplus lanes, in a walk by rows.
-    pub const ROW: Descriptor = Descriptor::GroupWarps;
-    /// The word with the work-items of each warp's run, or those but a chunk.
-    pub const RUN: Descriptor = Descriptor::CoreGroups;
-    /// The word with the number of lanes, in all warps, that have a chunk more.
-    pub const LONGER: Descriptor = Descriptor::GroupBytes;
-
-    const WITHOUT_GROUPS: [(Descriptor, &'static str); 3] =
-        [(Self::ROW, "D_ROW"), (Self::RUN, "D_RUN"), (Self::LONGER, "D_LONGER")];
-
-    /// How many words there are.
-    pub const COUNT: usize = Self::ALL.len();
+    also {
+        /// The word with the length of a row with its surplus lanes, in a walk by rows.
+        ROW = GroupWarps = "D_ROW",
+        /// The word with the work-items of each warp's run, or those but a chunk.
+        RUN = CoreGroups = "D_RUN",
+        /// The word with the number of lanes, in all warps, that have a chunk more.
+        LONGER = GroupBytes = "D_LONGER",
+    }
 }
 
 /// What a kernel takes of the library.
@@ -261,11 +236,8 @@ fn definitions(arch: ArchId) -> Vec<(&'static str, i64)> {
             (count, i64::from(ArgumentBlock::group_count(dim, word))),
         ]);
     }
-    definitions.extend(LockPlace::definitions(word));
-    definitions.extend(
-        (Descriptor::ALL.iter().chain(&Descriptor::WITHOUT_GROUPS))
-            .map(|&(descriptor, name)| (name, descriptor as i64 * i64::from(word.bytes()))),
-    );
+    definitions.extend(lock_definitions(word));
+    definitions.extend(Descriptor::definitions(word));
     definitions
 }
 
@@ -338,13 +310,6 @@ mod tests {
     /// The code of all forms of the library.
     fn all(arch: ArchId) -> Vec<(u64, Instruction)> {
         forms().flat_map(|(form, reach)| code(arch, form, reach)).collect()
-    }
-
-    #[test]
-    fn descriptor_words_stand_in_their_order() {
-        for (index, (descriptor, _)) in Descriptor::ALL.iter().enumerate() {
-            assert_eq!(*descriptor as usize, index);
-        }
     }
 
     #[test]

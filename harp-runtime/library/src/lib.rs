@@ -29,6 +29,7 @@ mod grid;
 mod lane;
 mod lock;
 pub mod warps;
+mod words;
 
 pub use call::{CALL_CHUNK, CallWord, Callee, Ending, call};
 pub use grid::{

@@ -5,7 +5,8 @@ use harp_isa::abi::{LaneField, Lock, stack_reserve_bytes};
 use harp_isa::{ArchId, Image, Object};
 
 use crate::lane::{lane_definitions, with_lane};
-use crate::lock::{LOCK, LOCK_PLACE, LockPlace};
+use crate::lock::{LOCK, LOCK_PLACE, LockPlace, lock_definitions};
+use crate::words::words;
 
 const WARPS: &str = include_str!("asm/warps.s");
 
@@ -16,27 +17,18 @@ const NAMES: [&str; 5] = [SPAWN_WARP, "call_par", "lane_or", Lock::TAKE, Lock::R
 /// The chunk of the words that say which warps and stacks there are.
 const PLACE: &str = "runtime.warps_place";
 
-/// The words of [`PLACE`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Word {
-    /// The number of the warp that is started next.
-    Next,
-    /// Warps of the core.
-    Warps,
-    /// Lanes of a warp.
-    Lanes,
-    /// The address of the first stack.
-    Stacks,
-}
-
-impl Word {
-    /// Every word in order, with its name in the assembly text.
-    const ALL: [(Word, &'static str); 4] = [
-        (Word::Next, "W_NEXT"),
-        (Word::Warps, "W_WARPS"),
-        (Word::Lanes, "W_LANES"),
-        (Word::Stacks, "W_STACKS"),
-    ];
+words! {
+    /// The words of [`PLACE`].
+    enum Word {
+        /// The number of the warp that is started next.
+        Next = "W_NEXT",
+        /// Warps of the core.
+        Warps = "W_WARPS",
+        /// Lanes of a warp.
+        Lanes = "W_LANES",
+        /// The address of the first stack.
+        Stacks = "W_STACKS",
+    }
 }
 
 /// How many warps of its core a module may start, the first included, if it refers to any of the functions without
@@ -55,15 +47,14 @@ pub fn functions(arch: ArchId, stack_bytes: u32) -> Object {
     let word = arch.word();
     let limit = LaneField::block_bytes(word) + stack_reserve_bytes(word);
     let mut definitions = lane_definitions(word).to_vec();
-    definitions.extend(LockPlace::definitions(word));
+    definitions.extend(lock_definitions(word));
     definitions.extend([
         ("HALF_WORD", i64::from(word.bits() / 2)),
         ("STACK_SHIFT", stack_bytes.ilog2().into()),
         ("STACK_LIMIT", limit.into()),
-        ("W_SIZE", Word::ALL.len() as i64),
+        ("W_SIZE", Word::COUNT as i64),
     ]);
-    let offset = |(place, name)| (name, place as i64 * i64::from(word.bytes()));
-    definitions.extend(Word::ALL.map(offset));
+    definitions.extend(Word::definitions(word));
     let text = [&with_lane(WARPS, "%r3"), LOCK].concat();
     harp_isa::assemble(&text, arch, &definitions).expect("the text is right for every machine")
 }
@@ -82,7 +73,7 @@ pub fn give_stacks(image: &mut Image, warps: u8, stacks: u64, stack_bytes: u64) 
     for (word, value) in
         [(Word::Next, 1), (Word::Warps, warps), (Word::Lanes, lanes), (Word::Stacks, stacks)]
     {
-        image.put_word(place + word as u64 * bytes, value);
+        image.put_word(place + word.offset(arch.word()), value);
     }
     let lock = stacks + warps * (lanes + 1) * stack_bytes;
     for (index, value) in (0..).zip(LockPlace::words(lock, warps, 1)) {

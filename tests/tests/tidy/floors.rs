@@ -120,7 +120,7 @@ const CRATES: [(&str, Floors); 11] = [
             &["kernel"],
         ],
     ),
-    ("harp-runtime/library/src", &[&["lane", "lock"], &["call", "grid", "warps"]]),
+    ("harp-runtime/library/src", &[&["lane", "words"], &["lock"], &["call", "grid", "warps"]]),
     (
         "harp-runtime/monitor/src",
         &[&["finding", "items", "unwritten"], &["checks", "races", "regions"], &["monitor"]],
