@@ -245,12 +245,13 @@ impl Translator<'_, '_, '_> {
 
     /// A division, or its remainder, that does not trap.
     pub(crate) fn divide(&mut self, opcode: Opcode, x: ir::Value, y: ir::Value) -> ir::Value {
-        if self.known(y).is_some_and(|divisor| divisor > 0) {
+        let signed = matches!(opcode, Opcode::Sdiv | Opcode::Srem);
+        if self.known(y).is_some_and(|divisor| divisor != 0 && !(signed && divisor == -1)) {
             return self.binary(opcode, x, y);
         }
         let ty = self.b.func.dfg.value_type(x);
         let mut avoid = self.b.ins().icmp_imm_u(IntCC::Equal, y, 0);
-        if matches!(opcode, Opcode::Sdiv | Opcode::Srem) {
+        if signed {
             let smallest = self.b.ins().icmp_imm_s(IntCC::Equal, x, i64::MIN >> (64 - ty.bits()));
             let minus_one = self.b.ins().icmp_imm_s(IntCC::Equal, y, -1);
             let overflow = self.b.ins().band(smallest, minus_one);

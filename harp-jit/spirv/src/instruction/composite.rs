@@ -212,11 +212,14 @@ impl Translator<'_, '_, '_> {
         }
     }
 
-    /// The value of an integer that is known.
+    /// The value of an integer that is known, as a signed one of its type.
     pub(super) fn known(&self, value: ir::Value) -> Option<i64> {
         let dfg = &self.b.func.dfg;
         match dfg.insts[dfg.value_def(value).inst()?] {
-            ir::InstructionData::UnaryImm { imm, .. } => Some(imm.bits()),
+            ir::InstructionData::UnaryImm { imm, .. } => {
+                let above = 64 - dfg.value_type(value).bits();
+                Some(imm.bits() << above >> above)
+            }
             _ => None,
         }
     }

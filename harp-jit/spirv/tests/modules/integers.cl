@@ -94,6 +94,8 @@ kernel void mixed(global const int *x, global const int *y, global long *out) {
 // Division by zero and overflow must not trap; what comes out is open.
 kernel void divisions(global const int *x, global const int *y, global int *out) {
     size_t i = get_global_id(0);
-    out[2 * i] = x[i] / y[i];
-    out[2 * i + 1] = x[i] % (y[i] + 1);
+    out[4 * i] = x[i] / y[i];
+    out[4 * i + 1] = x[i] % (y[i] + 1);
+    out[4 * i + 2] = x[i] / -1;
+    out[4 * i + 3] = x[i] % -1 + x[i] / -7;
 }

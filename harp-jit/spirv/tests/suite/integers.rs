@@ -210,17 +210,21 @@ fn divisions_never_trap() {
     everywhere("integers", |case| {
         let pairs = operands!(i32);
         let (x, y) = columns(&pairs);
-        let out = case.zeros::<i32>(2 * pairs.len());
+        let out = case.zeros::<i32>(4 * pairs.len());
         let (xs, ys) = (case.buffer(&x), case.buffer(&y));
         case.line("divisions", pairs.len(), &[Arg::from(&xs), Arg::from(&ys), Arg::from(&out)]);
         let results = case.read(&out);
-        for (&(a, b), given) in pairs.iter().zip(results.chunks(2)) {
+        for (&(a, b), given) in pairs.iter().zip(results.chunks(4)) {
             let next = b.wrapping_add(1);
             if let Some(quotient) = a.checked_div(b) {
                 assert_eq!(given[0], quotient, "{a} / {b} on {case}");
             }
             if let Some(rest) = a.checked_rem(next) {
                 assert_eq!(given[1], rest, "{a} % {next} on {case}");
+            }
+            if let Some(quotient) = a.checked_div(-1) {
+                assert_eq!(given[2], quotient, "{a} / -1 on {case}");
+                assert_eq!(given[3], a / -7, "{a} % -1 + {a} / -7 on {case}");
             }
         }
     });
