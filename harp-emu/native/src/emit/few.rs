@@ -265,8 +265,10 @@ impl Emitter<'_, '_> {
         let preds: Vec<(u8, Variable)> =
             bits_of(run.preds).map(|p| (p, self.b.declare_var(types::I64))).collect();
         for &(p, variable) in &preds {
+            // Each round sets its lane's bit, or not.
             let bits = self.pred_bits(p);
-            self.b.def_var(variable, bits);
+            let others = self.b.ins().band_not(bits, active);
+            self.b.def_var(variable, others);
         }
         let (each, mut lane) = self.begin_lanes(active);
         for &inst in &run.insts {

@@ -35,14 +35,12 @@ impl Emitter<'_, '_> {
         self.b.ins().iadd(start, distance)
     }
 
-    /// Sets the bit of a lane in a variable.
+    /// Sets the bit of a lane in a variable if the flag is set.
     pub(super) fn put_bit(&mut self, variable: Variable, lane: Value, flag: Value) {
-        let (old, one) = (self.b.use_var(variable), self.long(1));
-        let bit = self.b.ins().ishl(one, lane);
-        let rest = self.b.ins().band_not(old, bit);
+        let old = self.b.use_var(variable);
         let flag = self.b.ins().uextend(types::I64, flag);
         let flag = self.b.ins().ishl(flag, lane);
-        let new = self.b.ins().bor(rest, flag);
+        let new = self.b.ins().bor(old, flag);
         self.b.def_var(variable, new);
     }
 
