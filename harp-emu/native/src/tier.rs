@@ -21,7 +21,7 @@ use crate::region::Key;
 use crate::rules::{Assumed, Callee, MANY_REGISTERS, RETURNS, Rules};
 use crate::shape::Shape;
 use crate::shared::{Shared, State, When};
-use crate::stats::{LeaveCounts, TierStats};
+use crate::stats::TierStats;
 use crate::translated::{Formed, Tally, Translated};
 
 /// Runs hot regions of programs in host code: a tier for [`Machine::set_host_tier`](harp_emu::Machine::set_host_tier).
@@ -107,9 +107,8 @@ impl HostTier for Native {
             begins: false,
             recorder: Recorder::default(),
             turn: 0,
-            left: LeaveCounts::default(),
+            told: Tally::default(),
             went_on: 0,
-            issued: 0,
         })
     }
 }
@@ -152,12 +151,11 @@ struct Adopted {
 }
 
 impl Adopted {
-    /// Adds what was seen of the region to what others have seen, and to these counts. Returns all that was seen of it.
-    fn tell(&mut self, left: &mut LeaveCounts, issued: &mut u64) -> Tally {
+    /// Adds what was seen of the region to what others have seen, and to what is `told`. Returns all that was seen of it.
+    fn tell(&mut self, told: &mut Tally) -> Tally {
         let tally = take(&mut self.tally);
         self.trial = TRIAL_VISITS;
-        left.add(tally.left);
-        *issued += tally.issued;
+        told.add(tally);
         self.translated.add(tally)
     }
 }
@@ -200,10 +198,9 @@ struct CoreCode {
     recorder: Recorder,
     /// Which of the places at which host code can be left is next, where that is wanted.
     turn: u64,
-    /// What is not in the tier's [`TierStats`] yet, without the tallies.
-    left: LeaveCounts,
+    /// What is not in the tier's [`TierStats`] yet: of the tallies, what is told.
+    told: Tally,
     went_on: u64,
-    issued: u64,
 }
 
 impl HostCode for CoreCode {
@@ -274,10 +271,10 @@ impl HostCode for CoreCode {
         self.tell();
         let mut state = self.shared.state();
         let stats = &mut state.stats;
-        let left = take(&mut self.left);
+        let Tally { left, issued, .. } = take(&mut self.told);
         stats.visits += left.sum();
         stats.went_on += take(&mut self.went_on);
-        stats.issued += take(&mut self.issued);
+        stats.issued += issued;
         stats.left.add(left);
     }
 }
@@ -447,7 +444,7 @@ impl CoreCode {
     /// Adds what was seen of all regions to what others have seen.
     fn tell(&mut self) {
         for adopted in &mut self.adopted {
-            adopted.tell(&mut self.left, &mut self.issued);
+            adopted.tell(&mut self.told);
         }
     }
 
@@ -455,7 +452,7 @@ impl CoreCode {
     #[inline(never)]
     fn judge(&mut self, number: usize) {
         let Some(adopted) = self.adopted.get_mut(number) else { return };
-        let Tally { left, issued, ended } = adopted.tell(&mut self.left, &mut self.issued);
+        let Tally { left, issued, ended } = adopted.tell(&mut self.told);
         if self.shared.when.is_at_once() {
             return;
         }

@@ -49,6 +49,14 @@ pub(crate) struct Tally {
     pub(crate) ended: u64,
 }
 
+impl Tally {
+    pub(crate) fn add(&mut self, more: Tally) {
+        self.left.add(more.left);
+        self.issued += more.issued;
+        self.ended += more.ended;
+    }
+}
+
 /// Joins instructions that lie one behind the other.
 fn runs(code: BTreeMap<u64, Vec<u8>>) -> BTreeMap<u64, Vec<u8>> {
     let mut runs: BTreeMap<u64, Vec<u8>> = BTreeMap::new();
@@ -141,9 +149,7 @@ impl Translated {
     /// Adds what was seen of it, and returns what was seen in all.
     pub(crate) fn add(&self, more: Tally) -> Tally {
         let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
-        tally.left.add(more.left);
-        tally.issued += more.issued;
-        tally.ended += more.ended;
+        tally.add(more);
         *tally
     }
 

@@ -95,6 +95,7 @@ impl<W: Word, const C: usize> Warps<W, C> {
         self.last
     }
 
+    /// The same, among all barriers; one at which nobody waits makes room.
     #[cold]
     fn find(&mut self, id: u64) -> usize {
         let crowds = &mut self.waiting;
