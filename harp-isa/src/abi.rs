@@ -257,6 +257,31 @@ impl ArgumentBlock {
 }
 
 words! {
+    /// A word about the memory that a launch gave its lanes and work-groups, for code that asks where an address points to.
+    /// Images of kernels that refer to [`SYMBOL`](Self::SYMBOL) have these words there. They are not written during a launch.
+    pub enum LaunchMemory {
+        /// The address of the lanes' stacks.
+        Stacks,
+        /// Where these end.
+        StacksEnd,
+        /// The address of what work-groups have: their memory, and their control blocks. Without work-groups it is empty.
+        Groups,
+        /// Where that ends.
+        GroupsEnd,
+    }
+}
+
+impl LaunchMemory {
+    /// The linker's name of the first word.
+    pub const SYMBOL: &str = "runtime.launch_memory";
+
+    /// The distance of the word from the first, in bytes.
+    pub const fn offset(self, word: WordSize) -> u32 {
+        self as u32 * word.bytes() as u32
+    }
+}
+
+words! {
     /// A word by which code that was compiled to report its accesses to memory tells a device what it does: it stores to
     /// the word's address, which is above the memory.
     pub enum MonitorWord {

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use harp_emu::SpareCode;
-use harp_isa::abi::{ArgumentBlock, Lock};
+use harp_isa::abi::{ArgumentBlock, LaunchMemory, Lock};
 use harp_isa::link::Section;
 use harp_isa::object::{Chunk, Permissions};
 use harp_isa::{ArchId, Image, Layout, LinkErrors, Object, Opcode, link};
@@ -33,6 +33,7 @@ pub(crate) struct KernelImage {
     arguments: u64,
     outer_split: u64,
     lock_place: Option<u64>,
+    launch_memory: Option<u64>,
     kernel: Range<u64>,
     read_only: u64,
 }
@@ -44,8 +45,9 @@ impl KernelImage {
         walk: Walk,
     ) -> Result<KernelImage, LinkErrors> {
         let (code, code_bytes) = renamed(kernel);
-        let block = argument_block(kernel);
-        let form = Form { walk, locks: takes_lock(&code) };
+        let asks_for_memory = refers_to(&code, LaunchMemory::SYMBOL);
+        let block = argument_block(kernel, asks_for_memory);
+        let form = Form { walk, locks: refers_to(&code, Lock::TAKE) };
         let image = link(&[libraries.before(&block, form), &block, &code], 0)?;
         let address = |name| image.symbol(name).expect("the link resolved the name");
         let start = address(harp_library::KERNEL);
@@ -53,11 +55,21 @@ impl KernelImage {
             (address(harp_library::DESCRIPTOR), address(harp_library::ARGUMENTS));
         let outer_split = address(harp_library::OUTER_SPLIT);
         let lock_place = form.locks.then(|| address(harp_library::LOCK_PLACE));
+        let launch_memory = asks_for_memory.then(|| address(LaunchMemory::SYMBOL));
         let is_written = |section: &&Section| section.permissions.contains(Permissions::WRITE);
         let written = image.sections.iter().filter(is_written).map(|section| section.address);
         let read_only = written.min().unwrap_or(image.bytes.len() as u64);
         let kernel = start..start + code_bytes;
-        Ok(KernelImage { descriptor, arguments, outer_split, lock_place, kernel, read_only, image })
+        Ok(KernelImage {
+            descriptor,
+            arguments,
+            outer_split,
+            lock_place,
+            launch_memory,
+            kernel,
+            read_only,
+            image,
+        })
     }
 
     /// How many bytes at the image's start the guest may not write: all up to writable data.
@@ -88,6 +100,11 @@ impl KernelImage {
     /// The address of the words about the lock, if the kernel takes it.
     pub(crate) fn lock_place(&self) -> Option<u64> {
         self.lock_place
+    }
+
+    /// The address of the words about the launch's memory, if the kernel refers to them.
+    pub(crate) fn launch_memory(&self) -> Option<u64> {
+        self.launch_memory
     }
 
     /// The addresses of the kernel's code.
@@ -151,9 +168,9 @@ impl Libraries {
     }
 }
 
-/// Whether code takes the lock.
-fn takes_lock(object: &Object) -> bool {
-    object.chunks.iter().flat_map(|chunk| &chunk.references).any(|r| r.name == Lock::TAKE)
+/// Whether code refers to this name.
+fn refers_to(object: &Object, name: &str) -> bool {
+    object.chunks.iter().flat_map(|chunk| &chunk.references).any(|r| r.name == name)
 }
 
 /// The kernel's object, with the entry renamed to the name that the library calls, and the size of the
@@ -173,11 +190,11 @@ fn renamed(kernel: KernelParts<'_>) -> (Object, u64) {
     (object, bytes)
 }
 
-fn argument_block(kernel: KernelParts<'_>) -> Object {
+/// The argument block, and the words about the launch's memory if the kernel asks for them.
+fn argument_block(kernel: KernelParts<'_>, asks_for_memory: bool) -> Object {
     let word = usize::from(kernel.object.arch.word().bytes());
-    let words = ArgumentBlock::HEADER_WORDS as usize + kernel.argument_words();
-    let block = Chunk {
-        name: harp_library::ARGUMENTS.to_owned(),
+    let chunk = |name: &str, words: usize| Chunk {
+        name: name.to_owned(),
         alignment: word as u64,
         permissions: Permissions::READ,
         global: true,
@@ -185,7 +202,12 @@ fn argument_block(kernel: KernelParts<'_>) -> Object {
         data: vec![0; words * word],
         references: Vec::new(),
     };
-    Object { arch: kernel.object.arch, chunks: vec![block], entry: 0 }
+    let words = ArgumentBlock::HEADER_WORDS as usize + kernel.argument_words();
+    let mut chunks = vec![chunk(harp_library::ARGUMENTS, words)];
+    if asks_for_memory {
+        chunks.push(chunk(LaunchMemory::SYMBOL, LaunchMemory::ALL.len()));
+    }
+    Object { arch: kernel.object.arch, chunks, entry: 0 }
 }
 
 /// The library of one machine and the most recently linked images.

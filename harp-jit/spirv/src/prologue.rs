@@ -4,10 +4,10 @@
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{
-    self, AbiParam, Block, ExtFuncData, ExternalName, FuncRef, Function, Inst, InstBuilder,
-    MemFlagsData, Signature, SourceLoc, Type,
+    self, AbiParam, Block, ExtFuncData, ExternalName, FuncRef, Function, GlobalValueData, Inst,
+    InstBuilder, MemFlagsData, Signature, SourceLoc, Type,
 };
-use harp_isa::abi::ArgumentBlock;
+use harp_isa::abi::{ArgumentBlock, LaunchMemory};
 use harp_jit::{ArchId, CallConv, ParamType, Printer, WordSize};
 use hashbrown::HashMap;
 
@@ -18,6 +18,10 @@ pub(crate) enum Item {
     Word(&'static str),
     /// A word of the argument block at an offset.
     Header(u32),
+    /// Where the words about the launch's memory are.
+    LaunchMemory,
+    /// One of these words.
+    MemoryWord(LaunchMemory),
     /// An argument: its type and the index of its first word.
     Argument(ParamType, u32),
 }
@@ -72,13 +76,19 @@ impl Prologue {
                     at.func.dfg.first_result(call)
                 })
             }
-            Item::Header(offset) => {
-                let flags = MemFlagsData::new()
-                    .with_notrap()
-                    .with_aligned()
-                    .with_readonly()
-                    .with_can_move();
-                self.insert(func, |at| at.ins().load(word, flags, block, offset.cast_signed()))
+            Item::Header(offset) => self.constant_word(func, block, offset),
+            Item::LaunchMemory => {
+                let symbol = func.create_global_value(GlobalValueData::Symbol {
+                    name: ExternalName::testcase(LaunchMemory::SYMBOL),
+                    offset: 0.into(),
+                    colocated: true,
+                    tls: false,
+                });
+                self.insert(func, |at| at.ins().symbol_value(word, symbol))
+            }
+            Item::MemoryWord(field) => {
+                let words = self.item(func, Item::LaunchMemory);
+                self.constant_word(func, words, field.offset(self.arch.word()))
             }
             Item::Argument(ty, index) => {
                 let size = self.arch.word();
@@ -88,6 +98,14 @@ impl Prologue {
         };
         self.items.insert(item, value);
         value
+    }
+
+    /// Loads a word that is not written during a launch.
+    fn constant_word(&mut self, func: &mut Function, base: ir::Value, offset: u32) -> ir::Value {
+        let word = self.word;
+        let flags =
+            MemFlagsData::new().with_notrap().with_aligned().with_readonly().with_can_move();
+        self.insert(func, |at| at.ins().load(word, flags, base, offset.cast_signed()))
     }
 
     /// A call of the intrinsic `name` at the current place is of this function; `ty` tells apart those whose

@@ -13,7 +13,7 @@ use cranelift_codegen::ir::{
     Value, ValueDef,
 };
 use harp_isa::WordSize;
-use harp_isa::abi::{ArgumentBlock, GroupField};
+use harp_isa::abi::{ArgumentBlock, GroupField, LaunchMemory};
 use smallvec::SmallVec;
 
 use super::{KernelShape, Root};
@@ -119,7 +119,12 @@ impl Roots {
     /// What `address` points into; none if that is memory that users do not see.
     pub(super) fn of_address(&self, address: Value) -> Option<Found> {
         let Known::In(objects) = &self.known[address] else { return Some(Found::default()) };
-        if objects.iter().any(|object| matches!(object, Object::Arguments | Object::Own)) {
+        let is_hidden = |object: &Object| match *object {
+            Object::Arguments | Object::Own => true,
+            Object::Datum(global) => self.names[global].as_deref() == Some(LaunchMemory::SYMBOL),
+            _ => false,
+        };
+        if objects.iter().any(is_hidden) {
             return None;
         }
         if let [Object::Slot(slot)] = objects[..] {

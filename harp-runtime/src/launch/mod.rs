@@ -177,6 +177,10 @@ impl Device {
             group_space: group_space.as_ref().map_or(0, Allocation::address),
         };
         self.put_image(&image, &plan.descriptor(places, space, word), &plan.header(), &arguments);
+        if let Some(place) = image.launch_memory() {
+            let words = plan.launch_memory(places, space);
+            self.put(place, &word_bytes(word, words.into_iter()));
+        }
         let _lock = image.lock_place().map(|place| self.lock(place, &plan)).transpose()?;
         let limits = Limits {
             fuel: config.fuel,

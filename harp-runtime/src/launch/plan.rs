@@ -1,6 +1,6 @@
 //! Plans for how a grid is distributed over the warps of a machine.
 
-use harp_isa::abi::{ArgumentBlock, GroupField, LaneField, stack_reserve_bytes};
+use harp_isa::abi::{ArgumentBlock, GroupField, LaneField, LaunchMemory, stack_reserve_bytes};
 use harp_isa::{ArchId, WordSize};
 use harp_library::{Descriptor, Walk};
 use harp_monitor::GroupPlaces;
@@ -185,6 +185,26 @@ impl Plan {
             of_core,
             warps,
         }
+    }
+
+    /// The words about the memory that lanes and work-groups have.
+    pub(super) fn launch_memory(
+        &self,
+        places: Places,
+        space: Option<GroupSpace>,
+    ) -> [u64; LaunchMemory::ALL.len()] {
+        let Places { stacks, stack_bytes, group_space, .. } = places;
+        let group_bytes = space.map_or(0, |space| space.bytes);
+        let mut words = [0; _];
+        for (word, value) in [
+            (LaunchMemory::Stacks, stacks),
+            (LaunchMemory::StacksEnd, stacks + self.stacks() * stack_bytes),
+            (LaunchMemory::Groups, group_space),
+            (LaunchMemory::GroupsEnd, group_space + group_bytes),
+        ] {
+            words[word as usize] = value;
+        }
+        words
     }
 
     /// The words before the arguments.

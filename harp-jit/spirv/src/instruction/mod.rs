@@ -7,6 +7,7 @@ mod composite;
 mod convert;
 mod copy;
 mod dot;
+mod generic;
 mod group;
 mod matrix;
 mod memory;
@@ -29,6 +30,7 @@ impl Translator<'_, '_, '_> {
             Self::memory,
             Self::composite,
             Self::conversion,
+            Self::generic,
             Self::atomic,
             Self::group,
             Self::subgroup,

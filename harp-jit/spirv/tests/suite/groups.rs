@@ -26,6 +26,34 @@ fn groups_share_arrays_of_all_kinds() {
 }
 
 #[test]
+fn it_is_known_whose_memory_a_pointer_is_in() {
+    everywhere("generic", |case| {
+        let (len, group) = (14, 7);
+        let [out, data] = [4 * len, len].map(|len| case.zeros::<i32>(len));
+        let config = LaunchConfig::grid_1d(len).with_groups_1d(group);
+        let args = [Arg::from(&out), Arg::from(&data), Arg::group::<i32>(group)];
+        case.launch("classify", config, &args);
+        for (i, given) in (0..).zip(case.read(&out).chunks(4)) {
+            let (all, of_group, own) = ([1, 2, 1000, i + 3], [2, 1, 1000 + i, i + 3], 2000 + i);
+            let wanted = match i % 7 {
+                0 | 5 => all,
+                1..=3 => of_group,
+                4 => [4, 0, own, own],
+                _ => [0, 3, -1, i + 3],
+            };
+            assert_eq!(given, wanted, "{i} on {case}");
+        }
+        let written = |i| if i % 7 == 0 { 1000 } else { 0 };
+        assert_eq!(case.read(&data), (0..len).map(written).collect::<Vec<i32>>(), "{case}");
+
+        let out = case.zeros::<i32>(len);
+        case.line("alone", len, &[Arg::from(&out)]);
+        let wanted = |i: i32| if i & 1 == 1 { 1 + i } else { 4 - 1 };
+        assert_eq!(case.read(&out), (0..len as i32).map(wanted).collect::<Vec<_>>(), "{case}");
+    });
+}
+
+#[test]
 fn volatile_memory_is_read_again_after_others_have_written() {
     everywhere("groups", |case| {
         let group = case.arch.lanes() as usize;

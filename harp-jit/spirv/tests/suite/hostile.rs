@@ -8,11 +8,12 @@ use harp_jit::{CompileError, CompileOptions, ModuleError};
 use harp_spirv::SpirvModule;
 
 /// Modules of both flavours and address sizes.
-const MODULES: [&str; 11] = [
+const MODULES: [&str; 12] = [
     "vectors.32.O2",
     "control.32.O0",
     "structures.64.O0",
     "groups.32.O0",
+    "generic.64.O0",
     "collective.32.O2",
     "printing.64.O2",
     "particles",
