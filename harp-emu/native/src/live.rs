@@ -9,12 +9,6 @@ use crate::rules::{Bits, Lanes, Rules, State, lanes};
 /// What is live before each instruction of a region's blocks.
 pub(crate) type Live = BTreeMap<Key, Vec<Bits>>;
 
-/// The registers whose values at the head of the region matter to it, as bits. Those that it may only pass on do not.
-pub(crate) fn live_at_head(region: &Region, rules: Rules) -> u64 {
-    let live = live(region, rules, false);
-    live.get(&region.head).and_then(|bits| bits.first()).map_or(0, |bits| bits.regs)
-}
-
 /// What is live in a region that assumes nothing. Behind it everything is if it `passes_on`, apart from garbage; otherwise
 /// nothing is.
 pub(crate) fn live(region: &Region, rules: Rules, passes_on: bool) -> Live {

@@ -128,6 +128,18 @@ impl State {
         }
     }
 
+    /// Whether this holds wherever `other` does, as far as it is about these registers and predicates, or garbage.
+    pub(crate) fn covers(&self, other: &State, matter: Bits) -> bool {
+        let joined = self.join(other);
+        let is_matter = |r: usize| matter.regs >> r & 1 != 0;
+        let mut slots = self.slots.iter().filter(|(place, _)| is_matter(place.0.into()));
+        (0..joined.regs.len()).all(|r| !is_matter(r) || joined.regs[r] == self.regs[r])
+            && self.uniform_preds & !joined.uniform_preds & matter.preds == 0
+            && joined.stack == self.stack
+            && joined.garbage == self.garbage
+            && slots.all(|(place, class)| joined.slots.get(place) == Some(class))
+    }
+
     /// Whether the divergence stack is as `expected` says.
     pub(crate) fn has_stack(&self, expected: &[Level]) -> bool {
         let pairs = self.stack.iter().rev().zip(expected.iter().rev());

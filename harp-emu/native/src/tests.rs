@@ -5,7 +5,28 @@ use std::sync::Arc;
 use harp_emu::{HostTier, Machine, MachineConfig, Memory};
 use harp_isa::{ArchId, Gpr, Pred};
 
+use crate::body::Inst;
+use crate::rules::{Assumed, Callee, Rules};
+use crate::shape::Shape;
 use crate::{Calls, Native, When};
+
+/// A function of two arguments on a machine of four lanes: rules by which nothing is assumed, and its instructions by
+/// their addresses, from 0.
+pub(crate) fn function(text: &str) -> (Rules, Callee, impl FnMut(u64) -> Option<Inst>) {
+    let arch: ArchId = "4w16/4/4/4+x".parse().unwrap();
+    let text = format!(".perm x\n.entry\n.global\nf:\n{text}");
+    let object = harp_isa::assemble(&text, arch, &[]).unwrap();
+    let code = harp_isa::link(&[&object], 0).unwrap().bytes;
+    let shape = Shape::new(arch, 4);
+    let callee = Callee { start: 0, bytes: code.len() as u64, arguments: 2, returns: [None; 4] };
+    let (assumed, leaves, follows) = (Assumed::Nothing, false, false);
+    let rules = Rules { shape, assumed, callee: Some(callee), leaves, follows };
+    let fetch = move |pc| {
+        let (instruction, size) = harp_isa::decode(code.get(pc as usize..)?, arch).ok()?;
+        Some(Inst::new(pc, size, instruction, shape))
+    };
+    (rules, callee, fetch)
+}
 
 const LANES: u8 = 32;
 /// Where each lane's first pointer is, what it points to, and where that points to.

@@ -10,12 +10,12 @@ use harp_emu::{Frame, MemoryWords};
 use crate::begin::Ways;
 use crate::code::HostFunction;
 use crate::emit::{Emitted, emit};
-use crate::live::{Live, live, live_at_head};
+use crate::live::{Live, live};
 use crate::observe::{self, Fetcher, levels, memory_bytes, observed};
 use crate::record::Seen;
-use crate::region::{self, Key, Region};
+use crate::region::{self, Block, Key, Region};
 use crate::rows::Rows;
-use crate::rules::{Assumed, Callee, Rules, State};
+use crate::rules::{Assumed, Bits, Callee, Rules, State};
 use crate::shape::Shape;
 use crate::stats::LeaveCounts;
 use crate::waiting::waiting;
@@ -116,9 +116,12 @@ impl Formed {
         unknown.stack = levels(frame, shape);
         let plain = Rules { assumed: Assumed::Nothing, ..rules };
         let trial = region::form(plain, head, unknown, room, seen, &mut |pc| fetcher.fetch(pc))?;
-        let state = observed(frame, shape, live_at_head(&trial, plain), &first);
+        // Registers that the region may only pass on do not matter to it.
+        let matters = live(&trial, plain, false);
+        let at_head = matters.get(&head).and_then(|bits| bits.first()).map_or(0, |bits| bits.regs);
+        let state = observed(frame, shape, at_head, &first);
         let region = region::form(rules, head, state, room, seen, &mut |pc| fetcher.fetch(pc))?;
-        let live = needed(&trial, &region, plain);
+        let live = needed(&trial, &matters, &region, plain);
         let used = region.blocks.values().flat_map(|block| &block.insts).map(|inst| inst.pc);
         code.extend(used.filter_map(|pc| Some((pc, fetcher.code.get(&pc)?.clone()))));
         let code = runs(code);
@@ -175,18 +178,21 @@ impl Translated {
 }
 
 /// What must be exact before the instructions of a region when it is left there: what is live in the `trial`, in which
-/// nothing is assumed that may turn out wrong later, or all, where the two differ or nothing says what may be dead.
-fn needed(trial: &Region, region: &Region, plain: Rules) -> Live {
+/// nothing is assumed that may turn out wrong later. It is all where nothing says what may be dead, where the two differ, and
+/// where control comes to the region's block from one that the trial had no room for, with other values than the trial knows
+/// in what `matters` there.
+fn needed(trial: &Region, matters: &Live, region: &Region, plain: Rules) -> Live {
     if plain.callee.is_none() {
         return Live::new();
     }
     let mut live = live(trial, plain, true);
     live.retain(|key, _| {
-        let insts = |region: &Region| {
-            let block = region.blocks.get(key)?;
-            Some(block.insts.iter().map(|inst| inst.pc).collect::<Vec<_>>())
-        };
-        insts(trial) == insts(region)
+        let (tried, matters) = (&trial.blocks[key], matters[key].first());
+        let pcs = |block: &Block| block.insts.iter().map(|inst| inst.pc).collect::<Vec<_>>();
+        region.blocks.get(key).is_some_and(|block| {
+            pcs(tried) == pcs(block)
+                && tried.state.covers(&block.state, matters.copied().unwrap_or(Bits::ALL))
+        })
     });
     live
 }
@@ -194,4 +200,50 @@ fn needed(trial: &Region, region: &Region, plain: Rules) -> Live {
 /// The most instructions of a region, so that it compiles in time.
 fn room(shape: Shape) -> usize {
     (2400 / shape.vectors()).clamp(200, 600)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::function;
+
+    /// Where two ways meet, one of which has no room in the trial, the trial knows where control goes on: to what writes
+    /// `%r9`. It may as well go where that is read.
+    #[test]
+    fn what_a_trial_has_no_room_for_may_need_more() {
+        let (rules, _, mut fetch) = function(
+            "       rtop @p0, %r0
+                    rtop @p1, %r1
+              @p0 ? jmpi short
+                    add %r2, %r2, %r2
+                    add %r3, %r3, %r3
+                    add %r2, %r2, %r3
+                    ldi %r4, reads
+              @p1 ? jmpi meet
+                    halt
+             short: ldi %r4, writes
+             meet:  jmpr %r4
+             writes:
+                    ori %r9, %r1, #0
+                    jmpr %r15
+             reads: st %r9, %r1, #0
+                    jmpr %r15
+            ",
+        );
+        let head = Key::new(0, true);
+        let mut form = |room| {
+            let unknown = State::unknown(rules.shape);
+            region::form(rules, head, unknown, room, None, &mut fetch).unwrap()
+        };
+        let (trial, region) = (form(3 + 1 + 1 + 2), form(100));
+        let meet = Key::new(4 * 10, true);
+        let regs_at_meet = |trial: &Region, region: &Region| {
+            let live = needed(trial, &live(trial, rules, false), region, rules);
+            live.get(&meet).map(|bits| bits[0].regs)
+        };
+        let is_live = |regs: Option<u64>| regs.map(|regs| regs >> 9 & 1 != 0);
+        assert_eq!(is_live(regs_at_meet(&trial, &trial)), Some(false));
+        assert_eq!(is_live(regs_at_meet(&region, &region)), Some(true));
+        assert_eq!(is_live(regs_at_meet(&trial, &region)), None, "the trial does not tell");
+    }
 }

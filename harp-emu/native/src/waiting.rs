@@ -225,32 +225,12 @@ impl Code {
 
 #[cfg(test)]
 mod tests {
-    use harp_isa::ArchId;
-
     use super::*;
-    use crate::rules::Assumed;
-    use crate::shape::Shape;
+    use crate::tests::function;
 
     /// What waiting lanes may read of `%r0` to `%r7` before the instructions of a function, one after the other.
     fn read(text: &str) -> Vec<Vec<u8>> {
-        let arch: ArchId = "4w16/4/4/4+x".parse().unwrap();
-        let text = format!(".perm x\n.entry\n.global\nf:\n{text}");
-        let object = harp_isa::assemble(&text, arch, &[]).unwrap();
-        let code = harp_isa::link(&[&object], 0).unwrap().bytes;
-        let shape = Shape::new(arch, 4);
-        let callee =
-            Callee { start: 0, bytes: code.len() as u64, arguments: 2, returns: [None; 4] };
-        let rules = Rules {
-            shape,
-            assumed: Assumed::Nothing,
-            callee: Some(callee),
-            leaves: false,
-            follows: false,
-        };
-        let mut fetch = |pc| {
-            let (instruction, size) = harp_isa::decode(code.get(pc as usize..)?, arch).ok()?;
-            Some(Inst::new(pc, size, instruction, shape))
-        };
+        let (rules, callee, mut fetch) = function(text);
         let known = waiting(rules, callee, &mut fetch);
         let bits = known.values().map(|waiting| waiting.read);
         bits.map(|bits| (0..8).filter(|r| bits >> r & 1 != 0).collect()).collect()
