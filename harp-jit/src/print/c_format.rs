@@ -178,9 +178,11 @@ impl Conversion {
             'd' | 'i' => self.integer(sign(signed < 0, self), signed.unsigned_abs().to_string()),
             'u' => self.integer("", unsigned.to_string()),
             'o' => {
-                let digits = format!("{unsigned:o}");
                 let prefix = if self.alternative && unsigned != 0 { "0" } else { "" };
-                self.integer("", format!("{prefix}{digits}"))
+                // The alternative form begins with a zero, also where no digits are asked for.
+                let least = usize::from(self.alternative);
+                let precision = self.precision.map(|digits| digits.max(least));
+                Conversion { precision, ..self }.integer("", format!("{prefix}{unsigned:o}"))
             }
             'x' | 'p' => {
                 let prefix = self.letter == 'p' || (self.alternative && unsigned != 0);
@@ -322,6 +324,8 @@ mod tests {
         assert_eq!(line("%d|%5d|%-5d|%05d|\n", &[minus; 4]), "-42|  -42|-42  |-0042|");
         assert_eq!(line("%+d % d %.3d", &[(I32, 7); 3]), "+7  7 007");
         assert_eq!(line("%u %x %#X %o", &[(I32, 255); 4]), "255 ff 0XFF 377");
+        assert_eq!(line("%#o %#.0o %#.5o", &[(I32, 8); 3]), "010 010 00010");
+        assert_eq!(line("%#o %#.0o [%.0o]", &[(I32, 0); 3]), "0 0 []");
         assert_eq!(line("%hhd %hd", &[(I32, 0x1ff80); 2]), "-128 -128");
         assert_eq!(line("%ld %c%%", &[(I64, 1 << 40), (I8, 65)]), "1099511627776 A%");
         assert_eq!(line("%v2d", &[(I32, 1), (I32, 2)]), "1,2");
