@@ -5,9 +5,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use harp_isa::WordSize;
-use harp_jit::ir::Type;
+use harp_jit::ir::{Type, types};
 use harp_jit::{MAX_GROUP_BYTES, Param, ParamType};
-use harp_monitor::Argument;
+use harp_monitor::{Argument, BufferName};
 
 use crate::buffer::{Buffer, Element};
 use crate::device::Device;
@@ -33,7 +33,8 @@ pub struct Arg {
 }
 
 impl Arg {
-    /// A pointer that is not the start of a buffer, for instance into the middle of one. It is not checked.
+    /// A pointer that is not the start of a buffer, for instance into the middle of one, or 0, the null pointer. Only the
+    /// latter is checked: nothing may be accessed through it.
     pub fn address(address: u64) -> Arg {
         Arg::new(ParamType::Pointer, address)
     }
@@ -232,6 +233,12 @@ impl Arg {
                 element,
                 name: memory.name(),
                 is_constant: param.is_constant(),
+            },
+            (None, _) if (self.ty, self.bits) == (ParamType::Pointer, 0) => Argument::Buffer {
+                range: 0..0,
+                element: param.element().unwrap_or(types::I8),
+                name: BufferName(Some("null".to_owned())),
+                is_constant: false,
             },
             _ => Argument::Other,
         }

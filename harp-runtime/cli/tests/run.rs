@@ -139,6 +139,30 @@ fn kernels_work_in_place() {
 }
 
 #[test]
+fn kernels_test_for_the_null_pointer_and_are_found_to_use_it() {
+    let line =
+        |file: &Path, rest: &str| format!("run {} -a harp32 --grid 3 {rest}", file.display());
+    let optional = |given| {
+        let rest = format!("--kernel optional --arg i32x3 --arg {given} --print 0 --check");
+        succeeds(Path::new("."), &line(&module("generic.32.O2.spv"), &rest))
+    };
+    assert_eq!(optional("i32:7,8,9"), "out: 7 8 9\n");
+    assert_eq!(optional("null"), "out: 0 1 2\n");
+    let saxpy = line(
+        &peers("kernels.32.O2.spv"),
+        "--kernel saxpy --arg null --arg f32x3:1 --arg 2 --check",
+    );
+    let (code, _, message) = fails(Path::new("."), &saxpy);
+    assert_eq!(code, 1);
+    assert!(message.contains("out of bounds: load of f32 by work-item (0, 0, 0)"), "{message}");
+    let scalar =
+        line(&peers("kernels.32.O2.spv"), "--kernel saxpy --arg null --arg null --arg null");
+    let (code, _, message) = fails(Path::new("."), &scalar);
+    assert_eq!(code, 1);
+    assert!(message.contains("`a` (one f32)\n  caused by: it is the null pointer"), "{message}");
+}
+
+#[test]
 fn promises_of_kernels_are_listed() {
     let file = module("constants.64.O2.spv");
     let list = |kernel: &str| {

@@ -65,7 +65,7 @@ pub struct Regions {
     pub data: HashMap<String, Range<u64>>,
     /// All buffers of the device, by address.
     pub buffers: Vec<(Range<u64>, BufferName)>,
-    /// Code and data.
+    /// What the kernel has there: arguments, code and data.
     pub image: Range<u64>,
     /// The stacks of all lanes.
     pub stacks: Range<u64>,

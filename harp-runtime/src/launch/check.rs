@@ -62,7 +62,8 @@ impl Check {
             arguments,
             data: data.collect(),
             buffers: buffers.iter().map(|buffer| (buffer.range(), buffer.name())).collect(),
-            image: 0..image.image().bytes.len() as u64,
+            // What lies before is the library's.
+            image: image.arguments()..image.image().bytes.len() as u64,
             stacks,
             stack_bytes,
             groups,

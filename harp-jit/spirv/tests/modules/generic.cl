@@ -45,3 +45,9 @@ __kernel void alone(__global int *out) {
     *p = -1;
     out[i] = found + own;
 }
+
+// Without a buffer the work-items' numbers are taken.
+__kernel void optional(__global int *out, __global const int *given) {
+    int i = get_global_id(0);
+    out[i] = given ? given[i] : i;
+}

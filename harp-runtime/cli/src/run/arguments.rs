@@ -71,6 +71,8 @@ pub(super) enum Bound {
     Buffer(Elements),
     /// The buffer of the parameter with this index.
     Same(usize),
+    /// The null pointer.
+    Null,
     Local {
         element: Type,
         len: usize,
@@ -204,7 +206,9 @@ fn fit(takes: &Takes, spec: &Spec, memory: u64) -> Result<Bound, Problem> {
             };
             local(wanted, *element, *len)
         }
+        (Takes::Buffer(_) | Takes::Word(_), Spec::Null) => Ok(Bound::Null),
         (_, Spec::Numbers { .. }) => Err(Problem::Kind { given: "a number" }),
+        (_, Spec::Null) => Err(Problem::Kind { given: "the null pointer" }),
         (_, Spec::Buffer { .. } | Spec::Same(_)) => Err(Problem::Kind { given: "a buffer" }),
         (_, Spec::Local { .. }) => Err(Problem::Kind { given: "local memory" }),
     }
@@ -269,7 +273,7 @@ impl Bound {
     pub(super) fn types(&self) -> Vec<ParamType> {
         match self {
             Bound::Numbers(numbers) => numbers.iter().map(|&(ty, _)| ty).collect(),
-            Bound::Buffer(_) | Bound::Same(_) => vec![ParamType::Pointer],
+            Bound::Buffer(_) | Bound::Same(_) | Bound::Null => vec![ParamType::Pointer],
             Bound::Local { .. } => vec![ParamType::Group],
         }
     }
@@ -291,6 +295,7 @@ impl Bound {
                 numbers.into_iter().map(|(ty, bits)| scalar(ty, bits)).collect()
             }
             Bound::Local { element, len } => vec![group(element, len)],
+            Bound::Null => vec![Arg::address(0)],
             Bound::Buffer(_) | Bound::Same(_) => {
                 array.map(|array| array.memory.arg()).into_iter().collect()
             }

@@ -21,6 +21,7 @@ Arguments, in the order of the kernel's parameters, or each as NAME=ARGUMENT:
   i32:3,1,2               a buffer with these elements
   f32@in.bin              a buffer with the contents of a file, little-endian; as @in.bin if the kernel says the type
   same:x                  the buffer of parameter x, once more
+  null                    no buffer: the null pointer, which kernels can test for
   local:256               256 bytes of local memory for each work-group
   local:f32x64            local memory for 64 elements
 The types are i8, u8, i16, u16, i32, u32, i64, u64, f32 and f64.";
@@ -49,6 +50,8 @@ pub(super) enum Spec {
     },
     /// The buffer of the parameter with this name or number.
     Same(String),
+    /// The null pointer.
+    Null,
     /// Memory for work-groups: bytes, or elements of a type.
     Local {
         element: Option<Element>,
@@ -114,6 +117,9 @@ pub(in super::super) fn argument(text: &str) -> Result<Argument, SpecError> {
 fn spec(text: &str) -> Result<Spec, SpecError> {
     if text.is_empty() {
         return Err(SpecError::Empty);
+    }
+    if text == "null" {
+        return Ok(Spec::Null);
     }
     if let Some(size) = text.strip_prefix("local:") {
         return local(size);
@@ -273,6 +279,8 @@ mod tests {
             ("f32:0..1..0.25", buffer(f32, range("0", "1", Some("0.25")))),
             ("f32@in.bin", buffer(f32, Contents::File("in.bin".into()))),
             ("@in.bin", buffer(None, Contents::File("in.bin".into()))),
+            ("same:x", Spec::Same("x".to_owned())),
+            ("null", Spec::Null),
             ("local:256", Spec::Local { element: None, len: 256 }),
             ("local:f32x64", Spec::Local { element: f32, len: 64 }),
         ] {
