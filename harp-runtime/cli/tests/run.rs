@@ -353,13 +353,15 @@ fn opencl_c_goes_through_clang_and_llvm_spirv() {
         fs::set_permissions(path.join(name), fs::Permissions::from_mode(0o755)).unwrap();
     };
     fs::write(path.join("k.cl"), "kernel").unwrap();
-    let run_with = |level: Option<&str>| {
+    fs::copy(path.join("k.cl"), path.join("k.clcpp")).unwrap();
+    let run_file = |file: &str, level: Option<&str>| {
         let mut harp = Command::new(env!("CARGO_BIN_EXE_harp"));
         let paths = format!("{}:/usr/bin:/bin", path.display());
         harp.env("PATH", paths).env("HERE", path).current_dir(path);
-        harp.args(["run", "k.cl", "-a", "harp64", "--list", "--cl-option", "-DN=3"]);
+        harp.args(["run", file, "-a", "harp64", "--list", "--cl-option", "-DN=3"]);
         harp.args(level.map(|level| format!("--cl-option={level}"))).output().unwrap()
     };
+    let run_with = |level: Option<&str>| run_file("k.cl", level);
     let run = || run_with(None);
     tool("clang-14", "echo \"$*\" > $HERE/clang.args; echo careful >&2");
     let copy = format!("cp {} \"$3\"", peers("kernels.64.O2.spv").display());
@@ -371,6 +373,19 @@ fn opencl_c_goes_through_clang_and_llvm_spirv() {
     let args = fs::read_to_string(path.join("clang.args")).unwrap();
     assert!(args.starts_with("-c -target spir64 -cl-std=CL1.2 "), "{args}");
     assert!(args.contains(" -O2 -DN=3 k.cl -o "), "{args}");
+    assert!(args.contains(" -fgnu89-inline "), "{args}");
+
+    // C++ has no such functions, and refuses the option.
+    for (file, standard) in
+        [("k.clcpp", None), ("k.cl", Some("-cl-std=clc++1.0")), ("k.cl", Some("-cl-std=CLC++"))]
+    {
+        assert!(run_file(file, standard).status.success());
+        let args = fs::read_to_string(path.join("clang.args")).unwrap();
+        assert!(args.contains(standard.unwrap_or("-cl-std=clc++ ")), "{args}");
+        assert!(!args.contains("-fgnu89-inline"), "{args}");
+    }
+    assert!(run_file("k.clcpp", Some("-cl-std=CL2.0")).status.success());
+    assert!(fs::read_to_string(path.join("clang.args")).unwrap().contains(" -fgnu89-inline "));
 
     // What clang has optimized is not always translated.
     let refuse = "if grep -q -e -O2 $HERE/clang.args; then echo freeze >&2; exit 1; fi";

@@ -1,4 +1,4 @@
-//! OpenCL C, which clang and llvm-spirv turn into SPIR-V, if they are installed.
+//! OpenCL C and C++ for OpenCL, which clang and llvm-spirv turn into SPIR-V, if they are installed.
 
 use std::ffi::OsStr;
 use std::io::{self, ErrorKind, Write};
@@ -12,6 +12,9 @@ use tempfile::TempDir;
 use super::super::error::CliError;
 use super::super::files::Input;
 use super::SourceError;
+
+/// The option that says which version of which language a program is in; the last one counts.
+const STANDARD: &str = "-cl-std=";
 
 /// A program of the host, with the names it may have.
 struct Tool {
@@ -51,9 +54,12 @@ pub(super) fn compile(file: &Input, arch: ArchId, options: &[String]) -> Result<
     };
     let folder = TempDir::new().map_err(|source| SourceError::Folder { source })?;
     let (bitcode, module) = (folder.path().join("program.bc"), folder.path().join("program.spv"));
-    let fixed = ["-c", "-target", target, "-cl-std=CL1.2"];
+    let standard = if is_named_cpp(source) { "-cl-std=clc++" } else { "-cl-std=CL1.2" };
+    let fixed = ["-c", "-target", target, standard];
+    let asked = options.iter().map(String::as_str).filter(|option| option.starts_with(STANDARD));
+    let is_cpp = asked.last().unwrap_or(standard).to_ascii_lowercase().contains("c++");
     // Functions that are just `inline` have no code in C99; programs expect that of OpenCL's compilers, where they have it.
-    let inline = ["-fgnu89-inline"];
+    let inline = (!is_cpp).then_some("-fgnu89-inline");
     // For the names of parameters, and for places in messages.
     let names = ["-fno-discard-value-names", "-gline-tables-only"];
     let header = ["-Xclang", "-finclude-default-header", "-emit-llvm"];
@@ -76,6 +82,11 @@ pub(super) fn compile(file: &Input, arch: ArchId, options: &[String]) -> Result<
         error => Err(error),
     })?;
     Ok(read(&module)?)
+}
+
+/// Whether a file is in C++ for OpenCL by its name.
+fn is_named_cpp(source: &Path) -> bool {
+    source.extension().and_then(OsStr::to_str) == Some("clcpp")
 }
 
 fn read(module: &Path) -> Result<Vec<u8>, SourceError> {
