@@ -16,6 +16,9 @@ pub enum Tier {
     /// Instructions are translated to the host's when they are first reached: slow to begin, for tests. Where there is
     /// no code generator for the host, or the feature `native` is off, they are interpreted.
     Native,
+    /// As `Native`, but what is translated at a time ends anywhere, and each visit to it ends at another place: for tests that
+    /// what host code leaves is right.
+    Leaving,
     /// Instructions are interpreted, and translated where that goes on for long. A thread of its own translates, some
     /// milliseconds for each hot loop, once a device.
     #[default]
@@ -36,6 +39,7 @@ impl HostCode {
         let native = match tier {
             Tier::Interpreter => None,
             Tier::Native => Native::new(When::AtOnce),
+            Tier::Leaving => Native::new(When::Leaving),
             Tier::Tiered => Native::new(USUAL),
         };
         HostCode { native }

@@ -17,8 +17,9 @@ use crate::translated::Formed;
 pub enum When {
     /// When a warp first gets there.
     AtOnce,
-    /// When a warp first gets there, and each visit ends at another one of the places at which host code looks whether
-    /// it must leave, if control comes there: for tests that what it leaves is right.
+    /// When a warp first gets there. Regions have room for few or many instructions, and each visit ends at another one of
+    /// the places at which host code looks whether it must leave, if control comes there: for tests that what it leaves is
+    /// right.
     Leaving,
     /// When the interpreter has issued about this many instructions there. Another thread translates, one region after
     /// the other, and the interpreter goes on meanwhile.

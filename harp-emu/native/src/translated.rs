@@ -108,7 +108,7 @@ impl Formed {
         let mut fetcher = Fetcher::new(shape, frame.memory).knowing(loaded, waiting);
         let first = fetcher.fetch(head.pc)?;
         let seen = seen.map(|seen| &seen.blocks);
-        let room = if rules.follows_slots() { 2 * room(shape) } else { room(shape) };
+        let room = room(rules, head.pc);
         // A known link shows where the function returns to, and what matters there.
         let mut unknown = State::unknown(shape);
         let link = usize::from(shape.arch.gprs().saturating_sub(1)) % 64;
@@ -197,10 +197,21 @@ fn needed(trial: &Region, matters: &Live, region: &Region, plain: Rules) -> Live
     live
 }
 
-/// The most instructions of a region, so that it compiles in time.
-fn room(shape: Shape) -> usize {
-    (2400 / shape.vectors()).clamp(200, 600)
+/// The most instructions of a region, so that it compiles in time; in tests of what it leaves also fewer, so that regions
+/// end anywhere.
+fn room(rules: Rules, head: u64) -> usize {
+    let room = (2400 / rules.shape.vectors()).clamp(200, 600);
+    let room = if rules.follows_slots() { 2 * room } else { room };
+    match rules.leaves {
+        true => FEW + (head.wrapping_mul(SPREAD) >> 32) as usize % (room - FEW),
+        false => room,
+    }
 }
+
+/// Room in which there is something to gain, as a rule.
+const FEW: usize = 20;
+/// The golden ratio as a fraction of 64 bits: products with it have bits of all kinds in their upper half.
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 #[cfg(test)]
 mod tests {

@@ -143,22 +143,24 @@ impl Run<'_> {
         })?;
         reached += Reached::agreed(self.target, &compiled, &observed);
         if native {
-            reached += self.again_in_host_code(&compiled)?;
+            for tier in [Tier::Native, Tier::Leaving] {
+                reached += self.again_in_host_code(&compiled, tier)?;
+            }
         }
         Ok(reached)
     }
 
     /// The same launch in host code, which costs as many instructions, in each warp.
-    fn again_in_host_code(&self, compiled: &Compiled) -> Result<Reached, Left> {
+    fn again_in_host_code(&self, compiled: &Compiled, tier: Tier) -> Result<Reached, Left> {
         // New ones: which lanes count an instruction may depend on what launches before have left on the stacks.
         let machines = &mut Machines::default();
         let before = &self.observed(compiled, machines, |config| config)?;
         let issued = |machines: &mut Machines| {
-            let device = machines.device(self.setup(Tier::Native)).ok();
+            let device = machines.device(self.setup(tier)).ok();
             device.and_then(Device::tier_stats).map_or(0, |stats| stats.issued)
         };
         let first = issued(machines);
-        let again = self.observed_in(Tier::Native, compiled, machines, |config| config)?;
+        let again = self.observed_in(tier, compiled, machines, |config| config)?;
         let reports = (again.report.as_ref(), before.report.as_ref());
         let is_same = match reports {
             (Some(again), Some(before)) => cost_the_same(&again.stats, &before.stats),
@@ -168,7 +170,7 @@ impl Run<'_> {
         if !is_same {
             let [again, before] = [&again, before]
                 .map(|seen| (seen.issued, seen.report.as_ref().map(|report| &report.stats)));
-            let message = format!("in host code: {again:?}; before: {before:?}");
+            let message = format!("in host code ({tier:?}): {again:?}; before: {before:?}");
             return Err(Left::Wrong(message, Some(compiled.disassembly())));
         }
         let issued_in_host_code = issued(machines) - first;

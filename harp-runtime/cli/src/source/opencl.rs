@@ -56,8 +56,9 @@ pub(super) fn compile(file: &Input, arch: ArchId, options: &[String]) -> Result<
     let (bitcode, module) = (folder.path().join("program.bc"), folder.path().join("program.spv"));
     let standard = if is_named_cpp(source) { "-cl-std=clc++" } else { "-cl-std=CL1.2" };
     let fixed = ["-c", "-target", target, standard];
-    let asked = options.iter().map(String::as_str).filter(|option| option.starts_with(STANDARD));
-    let is_cpp = asked.last().unwrap_or(standard).to_ascii_lowercase().contains("c++");
+    let mut given = options.iter().map(String::as_str).rev();
+    let asked = given.find(|option| option.starts_with(STANDARD)).unwrap_or(standard);
+    let is_cpp = asked.to_ascii_lowercase().contains("c++");
     // Functions that are just `inline` have no code in C99; programs expect that of OpenCL's compilers, where they have it.
     let inline = (!is_cpp).then_some("-fgnu89-inline");
     // For the names of parameters, and for places in messages.
