@@ -1,5 +1,6 @@
 //! What the work-items of a work-group do together: barriers, copies, and operations on a value of each.
 
+use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData};
 use rspirv::spirv::{GroupOperation, Op, Scope, StorageClass};
 
@@ -87,7 +88,14 @@ impl Translator<'_, '_, '_> {
         let found = self.module.types.get(ty)?;
         let size = found.size.next_multiple_of(found.align).cast_signed();
         let (own, all) = (self.prologue_word("harp_local_index"), self.group_items());
-        self.repeat(own, count, all, &[], |t, index, _| {
+        // Not with its own element: who accesses that before the copy has ended is then found by checked launches.
+        let first = self.at_start(|at| {
+            let next = at.ins().iadd_imm_s(own, 1);
+            let is_end = at.ins().icmp(IntCC::Equal, next, all);
+            let start = at.ins().iconst(word, 0);
+            at.ins().select(is_end, start, next)
+        });
+        self.repeat(first, count, all, &[], |t, index, _| {
             let near = t.b.ins().imul_imm_s(index, size);
             let far = t.b.ins().imul(near, stride);
             // The stride is that of the elements in global memory.

@@ -108,3 +108,12 @@ kernel void tree(global const int *in, global int *out, local int *sums) {
     }
     out[get_global_id(0)] = sums[l];
 }
+
+// Changes elements that the group has not finished to copy.
+kernel void early(global const int *in, global int *out, local int *tile) {
+    size_t l = get_local_id(0), n = get_local_size(0);
+    event_t e = async_work_group_copy(tile, in, n, 0);
+    tile[l] = l;
+    wait_group_events(1, &e);
+    out[l] = tile[l];
+}
