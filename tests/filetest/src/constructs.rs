@@ -16,8 +16,6 @@ pub(super) enum Construct {
     TryCall,
     /// Switching between stacks: a lane's control block is found through its stack.
     StackSwitch,
-    /// Atomic accesses to more than a word: the machine has none.
-    WideAtomic,
     /// Addresses of less than a word: it is not defined how they are extended.
     NarrowAddress,
     /// The pinned register, a setting of Cranelift's targets: here all registers are allocated.
@@ -25,11 +23,10 @@ pub(super) enum Construct {
 }
 
 /// The constructs for which tests may be skipped on every machine.
-pub(super) const LISTED: [Construct; 6] = [
+pub(super) const LISTED: [Construct; 5] = [
     Construct::ThreadLocal,
     Construct::TryCall,
     Construct::StackSwitch,
-    Construct::WideAtomic,
     Construct::NarrowAddress,
     Construct::PinnedRegister,
 ];
@@ -69,16 +66,6 @@ impl Construct {
                 Opcode::TryCall | Opcode::TryCallIndirect | Opcode::GetExceptionHandlerAddress
             ),
             Construct::StackSwitch => opcode == Opcode::StackSwitch,
-            Construct::WideAtomic => {
-                let atomic = matches!(
-                    opcode,
-                    Opcode::AtomicLoad
-                        | Opcode::AtomicStore
-                        | Opcode::AtomicRmw
-                        | Opcode::AtomicCas
-                );
-                atomic && ty.bits() > u32::from(arch.word().bits())
-            }
             Construct::NarrowAddress if MAKES_ADDRESS.contains(&opcode) => {
                 ty.bits() < u32::from(arch.word().bits())
             }

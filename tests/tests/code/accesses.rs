@@ -152,14 +152,17 @@ fn stores() {
     agree(&ARCHS, &all, false);
 }
 
-/// What is wider than a word is refused, so of 8 bytes only machines with 8-byte words know.
 #[test]
 fn atomic_accesses() {
     let mut all = Vec::new();
-    for (ty, bytes) in [("i8", 1), ("i16", 2), ("i32", 4)] {
-        let reduced = format!("v51 = ireduce.{ty} v1\nv52 = ireduce.{ty} v2");
+    for (ty, bytes) in [("i8", 1), ("i16", 2), ("i32", 4), ("i64", 8)] {
+        let [reduce, extend] = match ty {
+            "i64" => ["bnot", "bnot"].map(str::to_owned),
+            _ => [format!("ireduce.{ty}"), "uextend.i64".to_owned()],
+        };
+        let reduced = format!("v51 = {reduce} v1\nv52 = {reduce} v2");
         let mut add = |body: &str| {
-            let body = format!("{reduced}\n{body}\nv60 = uextend.i64 v53");
+            let body = format!("{reduced}\n{body}\nv60 = {extend} v53");
             all.push((format!("atomic{}", all.len()), bytes, body));
         };
         for order in ["", "big"] {

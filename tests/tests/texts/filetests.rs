@@ -363,17 +363,7 @@ block0:
 }
 ; run: %f() == 1
 ";
-    let atomic = "function %f(i64) -> i64 {
-    ss0 = explicit_slot 8, align = 8
-block0(v0: i64):
-    v1 = stack_addr.i64 ss0
-    v2 = atomic_rmw.i64 xchg v1, v0
-    return v2
-}
-; run: %f(1) == 1
-";
-    for (text, what) in [(wide, "i128"), (vector, "i32x4"), (thread, "thread"), (atomic, "atomic")]
-    {
+    for (text, what) in [(wide, "i128"), (vector, "i32x4"), (thread, "thread")] {
         match &verdicts(text, "harp32+x")[0] {
             Verdict::Skipped { function, reason } => {
                 assert_eq!(function, "f");

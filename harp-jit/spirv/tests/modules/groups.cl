@@ -117,3 +117,23 @@ kernel void early(global const int *in, global int *out, local int *tile) {
     wait_group_events(1, &e);
     out[l] = tile[l];
 }
+
+#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable
+#pragma OPENCL EXTENSION cl_khr_int64_extended_atomics : enable
+
+// Atomic operations on 8 bytes, whose upper and lower halves depend on each other.
+kernel void wide_atomics(global long *p, global ulong *q, global long *seen) {
+    long i = get_global_id(0);
+    seen[i] = atom_add(p, 0x100000001L * (i + 1));
+    atom_max(p + 1, (i - 50) << 33);
+    atom_min(p + 2, (50 - i) << 33);
+    ulong old = 0, given;
+    if (i % 3)
+        do {
+            given = old;
+            old = atom_cmpxchg(q, given, given + 0x100000001UL);
+        } while (old != given);
+    atom_inc(q + 1);
+    atom_or(q + 2, 1UL << (i & 63));
+    atom_xor(q + 3, ~0UL >> (i & 63));
+}

@@ -123,6 +123,30 @@ fn what_is_changed_while_the_group_copies_is_found() {
 }
 
 #[test]
+fn words_of_8_bytes_change_at_once_on_all_machines() {
+    everywhere("groups", |case| {
+        let len = 100;
+        let (p, q) = (case.zeros::<i64>(3), case.zeros::<u64>(4));
+        let seen = case.zeros::<i64>(len as usize);
+        case.line("wide_atomics", len as usize, &[Arg::from(&p), Arg::from(&q), Arg::from(&seen)]);
+        let both = |n: i64| n << 32 | n;
+        assert_eq!(
+            case.read(&p),
+            [(1..=len).map(both).sum::<i64>(), 49 << 33, -49 << 33],
+            "{case}"
+        );
+        let flips = (0..len).fold(0, |bits, i| bits ^ u64::MAX >> (i & 63));
+        let changed = both(66).cast_unsigned();
+        assert_eq!(case.read(&q), [changed, len.cast_unsigned(), u64::MAX, flips], "{case}");
+        // In which order is open, but each work-item has seen the sum of those before it.
+        let mut seen = case.read(&seen);
+        seen.sort_unstable();
+        let steps: Vec<i64> = seen.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert!(seen[0] == 0 && steps.iter().all(|step| both(step & 0xff) == *step), "{case}");
+    });
+}
+
+#[test]
 fn groups_copy_together() {
     everywhere("groups", |case| {
         let (len, group, stride) = (32, 8, 3);

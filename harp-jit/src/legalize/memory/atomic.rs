@@ -8,12 +8,13 @@
 //! Big-endian values are byte-swapped on the way to memory and back. An operation on the number in memory,
 //! rather than on its bits, is then a loop.
 //!
-//! Without extension X they are plain accesses under a lock, where several lanes run; those that both read and write
-//! are done in [turns](super::turns), and so are stores to a part of a word. A fence takes the lock and releases it.
+//! Without extension X, and on all machines if they are wider than a word, they are plain accesses under a lock, where
+//! several lanes run; those that both read and write are done in [turns](super::turns), and so are stores to a part of a
+//! word. A fence takes the lock and releases it.
 
 use cranelift_codegen::cursor::Cursor;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::{I8, I16, I32};
+use cranelift_codegen::ir::types::{I8, I16, I32, I64};
 use cranelift_codegen::ir::{
     AtomicRmwOp, Endianness, Inst, InstBuilder, InstructionData, MemFlagsData, Opcode,
     StackSlotData, StackSlotKind, Type, Value,
@@ -75,9 +76,11 @@ impl Memory<'_> {
             Atomic::Store { value, .. } => dfg.value_type(value),
             _ => dfg.value_type(dfg.first_result(inst)),
         };
-        if !ty.is_int() || ty.bits() > self.arch.word().bits().into() {
-            return Err(self.refuse(inst, "an atomic access wider than a word".to_owned()));
+        let word = u32::from(self.arch.word().bits());
+        if !ty.is_int() || ty.bits() > word.max(I64.bits()) {
+            return Err(self.refuse(inst, "an atomic access to more than 8 bytes".to_owned()));
         }
+        let plain = plain || ty.bits() > word;
         let flags = dfg.insts[inst].memflags_data(dfg).unwrap_or(MemFlagsData::new());
         // A byte has only one byte order.
         let order = match flags.explicit_endianness() {
@@ -88,9 +91,9 @@ impl Memory<'_> {
         let flags = little_endian(flags).with_aligned();
         let value = if plain {
             match atomic {
-                _ if !self.takes_turns => self.plain(atomic, ty, flags, order),
+                _ if !self.has_others => self.plain(atomic, ty, flags, order),
                 Atomic::Load { .. } => self.locked(|x| x.plain(atomic, ty, flags, order)),
-                Atomic::Store { .. } if ty.bits() == u32::from(self.arch.word().bits()) => {
+                Atomic::Store { .. } if ty.bits() >= word => {
                     self.locked(|x| x.plain(atomic, ty, flags, order))
                 }
                 Atomic::Store { address, .. } => {

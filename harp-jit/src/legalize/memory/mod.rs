@@ -3,8 +3,8 @@
 //! * Big-endian accesses become little-endian ones with byte swaps, atomic ones as well.
 //! * Atomic accesses to a part of a word become atomic accesses to the 4 bytes around it, `nand` becomes a
 //!   loop around `atomic_cas`, and atomic loads and stores become `atomic_rmw`, because plain ones are not
-//!   ordered. So atomic loads write back what they read, and trap where memory is write-protected. See
-//!   [`atomic`].
+//!   ordered. So atomic loads write back what they read, and trap where memory is write-protected. Atomic accesses
+//!   wider than a word become plain ones under a lock. See [`atomic`].
 //! * Base machines have no atomic accesses, and store a part of a word by reading and writing the word. What
 //!   other lanes do to the same word in between would be lost, so lanes take turns under a lock: see [`turns`].
 //!   Accesses to stack slots that no other lane knows of need no turns ([`private`]), nor does code for a single
@@ -43,10 +43,17 @@ pub(super) fn expand(
     arch: ArchId,
     execution: Execution,
 ) -> Result<bool, Unsupported> {
-    let takes_turns = !arch.has_extension() && execution != Execution::SingleLane;
+    let has_others = execution != Execution::SingleLane;
+    let takes_turns = !arch.has_extension() && has_others;
     let private = if takes_turns { private::addresses(func) } else { EntitySet::new() };
-    let mut memory =
-        Memory { at: FuncCursor::new(func), arch, takes_turns, private, changed: false };
+    let mut memory = Memory {
+        at: FuncCursor::new(func),
+        arch,
+        has_others,
+        takes_turns,
+        private,
+        changed: false,
+    };
     let blocks: Vec<Block> = memory.at.func.layout.blocks().collect();
     for block in blocks {
         let mut next = memory.at.func.layout.first_inst(block);
@@ -66,7 +73,9 @@ struct Memory<'f> {
     /// A cursor at the instruction that is replaced: new code goes before it.
     at: FuncCursor<'f>,
     arch: ArchId,
-    /// Whether accesses of several instructions must not meet those of other lanes.
+    /// Whether other lanes run.
+    has_others: bool,
+    /// Whether stores of several instructions must not meet those of other lanes.
     takes_turns: bool,
     /// Addresses of memory that no other lane accesses.
     private: EntitySet<Value>,

@@ -32,8 +32,8 @@ The output shows the lines that fail, with the expected and the actual result; f
 because they use what the machine does not have, with the reason; the results of `; print:` lines; and last
 the counts. One line on one machine counts one. On machines with the extension, functions of scalar
 integers may be skipped only for listed constructs (thread-local storage, calls that catch exceptions, stack
-switching, atomics wider than a word, addresses narrower than a word, the pinned register). If they do not
-compile for any other reason, their lines fail.",
+switching, addresses narrower than a word, the pinned register). If they do not compile for any other reason,
+their lines fail.",
     after_help = "Examples:
   harp filetest tests/filetests
   harp filetest -a harp32 -a 4w32/16/8/8+x icmp.clif call.clif
