@@ -317,8 +317,8 @@ impl MonitorWord {
     }
 }
 
-/// The lock of the runtime library. Code for machines without extension X holds it during accesses that take several
-/// instructions and must not meet others: atomic ones, and stores to parts of words.
+/// The lock of the runtime library. Code holds it during accesses that take several instructions and must not meet others:
+/// atomic ones to more than a word, and without extension X all atomic ones and stores to parts of words.
 ///
 /// A warp takes it with all lanes that execute the access, and a warp that has it must release it before it takes it
 /// again. Both functions take the number of the core in the first register and that of the warp in the second, use no

@@ -1,6 +1,6 @@
 //! Calls of the [runtime library's lock](harp_isa::abi::Lock).
 //!
-//! Legalization makes them on machines without extension X. The linker finds the functions, as it does all that a
+//! Legalization makes them, see `legalize/memory`. The linker finds the functions, as it does all that a
 //! module does not define.
 
 use cranelift_codegen::ir::{
