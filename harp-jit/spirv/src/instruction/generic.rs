@@ -70,8 +70,8 @@ impl Translator<'_, '_, '_> {
         }
     }
 
-    /// Whether an address is in the work-item's memory, and whether it is in that of its work-group. Others of the kind it
-    /// cannot know addresses of.
+    /// Whether an address is in the work-item's memory, and whether it is in that of its work-group. The launch's stacks are
+    /// one range here, and so is the memory of all groups: a work-item has no addresses in those of others.
     fn is_own_or_of_group(&mut self, address: ir::Value) -> [ir::Value; 2] {
         let ranges = [
             [LaunchMemory::Stacks, LaunchMemory::StacksEnd],
