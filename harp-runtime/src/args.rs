@@ -5,9 +5,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use harp_isa::WordSize;
-use harp_jit::ir::{Type, types};
+use harp_jit::ir::Type;
 use harp_jit::{MAX_GROUP_BYTES, Param, ParamType};
-use harp_monitor::{Argument, BufferName};
+use harp_monitor::Argument;
 
 use crate::buffer::{Buffer, Element};
 use crate::device::Device;
@@ -234,12 +234,7 @@ impl Arg {
                 name: memory.name(),
                 is_constant: param.is_constant(),
             },
-            (None, _) if (self.ty, self.bits) == (ParamType::Pointer, 0) => Argument::Buffer {
-                range: 0..0,
-                element: param.element().unwrap_or(types::I8),
-                name: BufferName(Some("null".to_owned())),
-                is_constant: false,
-            },
+            (None, _) if (self.ty, self.bits) == (ParamType::Pointer, 0) => Argument::Null,
             _ => Argument::Other,
         }
     }

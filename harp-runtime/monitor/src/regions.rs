@@ -14,6 +14,8 @@ use crate::finding::{BufferName, Target};
 pub enum Argument {
     /// Nothing, or anything that its address happens to point to.
     Other,
+    /// The null pointer: nothing may be accessed through it.
+    Null,
     /// A buffer or a part of it.
     Buffer {
         /// Its addresses.
@@ -111,6 +113,7 @@ impl Regions {
                             allowed.wrong_type = Some(*element);
                         }
                     }
+                    Some(Argument::Null) => allowed.ranges.push((0..0, Owner::Param(*number))),
                     Some(Argument::Group { bytes }) => allowed.in_group.push(bytes.clone()),
                     _ => allowed.anywhere = true,
                 },
@@ -152,6 +155,7 @@ impl Regions {
     pub(crate) fn name_of(&self, parameter: u32) -> BufferName {
         match &self.arguments[parameter as usize] {
             Argument::Buffer { name, .. } => name.clone(),
+            Argument::Null => BufferName(Some("null".to_owned())),
             _ => BufferName::default(),
         }
     }

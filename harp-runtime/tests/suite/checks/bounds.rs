@@ -46,6 +46,24 @@ fn a_load_behind_the_end_of_its_buffer() {
 }
 
 #[test]
+fn accesses_through_the_null_pointer_are_of_no_wrong_type() {
+    for arch in MACHINES {
+        let device = device(arch);
+        let kernel = compiled(device.arch(), &|b| {
+            let (from, to, i) =
+                (b.param(ParamType::Pointer), b.buffer::<i32>("to"), b.global_id(0));
+            let value = b.load_elem(types::I32, from, i);
+            b.store(to, i, value);
+        });
+        let to = device.buffer_zeroed::<i32>(4).unwrap();
+        let args = [Arg::address(0), Arg::from(&to)];
+        let found = one(&device, &kernel, LaunchConfig::grid_1d(4), &args);
+        assert_eq!((&found.kind, found.count), (&FindingKind::OutOfBounds, 4), "{arch}: {found}");
+        assert!(found.to_string().contains("buffer `null`, parameter 0"), "{found}");
+    }
+}
+
+#[test]
 fn a_store_to_the_next_buffer_and_a_view_that_ends_before() {
     for arch in WITH_X {
         let device = device(arch);
