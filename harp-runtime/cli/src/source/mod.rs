@@ -60,7 +60,8 @@ pub(super) enum Source {
 enum Language {
     Clif,
     Spirv,
-    OpenCl,
+    /// By the standard of the language that clang is told.
+    OpenCl(&'static str),
     Wgsl,
     Glsl,
 }
@@ -74,8 +75,8 @@ impl ProgramFile {
     /// Reads the program, and compiles it to SPIR-V if it is in another language than this and CLIF.
     pub(super) fn load(&self, arch: ArchId) -> Result<Source, CliError> {
         let language = self.language();
-        if language == Some(Language::OpenCl) {
-            return self.spirv(&opencl::compile(&self.file, arch, &self.cl_option)?);
+        if let Some(Language::OpenCl(standard)) = language {
+            return self.spirv(&opencl::compile(&self.file, arch, standard, &self.cl_option)?);
         }
         if !self.cl_option.is_empty() {
             return Err(SourceError::NotOpenCl { file: self.file.clone() }.into());
@@ -101,7 +102,8 @@ impl ProgramFile {
         Some(match Path::new(path).extension().and_then(OsStr::to_str)? {
             "spv" => Language::Spirv,
             "clif" => Language::Clif,
-            "cl" | "clcpp" => Language::OpenCl,
+            "cl" => Language::OpenCl("-cl-std=CL1.2"),
+            "clcpp" => Language::OpenCl("-cl-std=clc++"),
             "wgsl" => Language::Wgsl,
             "glsl" | "comp" => Language::Glsl,
             _ => return None,

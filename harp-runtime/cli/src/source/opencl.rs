@@ -13,9 +13,6 @@ use super::super::error::CliError;
 use super::super::files::Input;
 use super::SourceError;
 
-/// The option that says which version of which language a program is in; the last one counts.
-const STANDARD: &str = "-cl-std=";
-
 /// A program of the host, with the names it may have.
 struct Tool {
     what: &'static str,
@@ -39,9 +36,16 @@ const LLVM_SPIRV: Tool = Tool {
 /// The module of a program for a machine with words of this size, without unsupported constructs of newer versions of the
 /// language. What the compiler warns about goes to standard error.
 ///
+/// The program is in the language of the last option that says so, at first `standard`.
+///
 /// Of optimized code llvm-spirv refuses some: `freeze`, which clang makes where a quotient and its remainder are used, and
 /// integers of odd widths. Then the program is compiled without optimization, whatever the options ask for.
-pub(super) fn compile(file: &Input, arch: ArchId, options: &[String]) -> Result<Vec<u8>, CliError> {
+pub(super) fn compile(
+    file: &Input,
+    arch: ArchId,
+    standard: &str,
+    options: &[String],
+) -> Result<Vec<u8>, CliError> {
     let Input::File(source) = file else {
         let (file, tool) = (file.clone(), CLANG.names[1]);
         return Err(SourceError::StandardInput { file, tool }.into());
@@ -54,10 +58,9 @@ pub(super) fn compile(file: &Input, arch: ArchId, options: &[String]) -> Result<
     };
     let folder = TempDir::new().map_err(|source| SourceError::Folder { source })?;
     let (bitcode, module) = (folder.path().join("program.bc"), folder.path().join("program.spv"));
-    let standard = if is_named_cpp(source) { "-cl-std=clc++" } else { "-cl-std=CL1.2" };
     let fixed = ["-c", "-target", target, standard];
     let mut given = options.iter().map(String::as_str).rev();
-    let asked = given.find(|option| option.starts_with(STANDARD)).unwrap_or(standard);
+    let asked = given.find(|option| option.starts_with("-cl-std=")).unwrap_or(standard);
     let is_cpp = asked.to_ascii_lowercase().contains("c++");
     // Functions that are just `inline` have no code in C99; programs expect that of OpenCL's compilers, where they have it.
     let inline = (!is_cpp).then_some("-fgnu89-inline");
@@ -83,11 +86,6 @@ pub(super) fn compile(file: &Input, arch: ArchId, options: &[String]) -> Result<
         error => Err(error),
     })?;
     Ok(read(&module)?)
-}
-
-/// Whether a file is in C++ for OpenCL by its name.
-fn is_named_cpp(source: &Path) -> bool {
-    source.extension().and_then(OsStr::to_str) == Some("clcpp")
 }
 
 fn read(module: &Path) -> Result<Vec<u8>, SourceError> {
