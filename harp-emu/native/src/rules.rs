@@ -128,16 +128,16 @@ impl State {
         }
     }
 
-    /// Whether this holds wherever `other` does, as far as it is about these registers and predicates, or garbage.
+    /// Whether this holds wherever `other` does, as far as it is about these registers and predicates, or no
+    /// register.
     pub(crate) fn covers(&self, other: &State, matter: Bits) -> bool {
         let joined = self.join(other);
-        let is_matter = |r: usize| matter.regs >> r & 1 != 0;
-        let mut slots = self.slots.iter().filter(|(place, _)| is_matter(place.0.into()));
-        (0..joined.regs.len()).all(|r| !is_matter(r) || joined.regs[r] == self.regs[r])
+        let is_same = |r: usize| matter.regs >> r & 1 == 0 || joined.regs[r] == self.regs[r];
+        (0..self.regs.len()).all(is_same)
             && self.uniform_preds & !joined.uniform_preds & matter.preds == 0
             && joined.stack == self.stack
             && joined.garbage == self.garbage
-            && slots.all(|(place, class)| joined.slots.get(place) == Some(class))
+            && joined.slots == self.slots
     }
 
     /// Whether the divergence stack is as `expected` says.

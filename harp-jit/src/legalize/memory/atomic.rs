@@ -76,10 +76,10 @@ impl Memory<'_> {
             Atomic::Store { value, .. } => dfg.value_type(value),
             _ => dfg.value_type(dfg.first_result(inst)),
         };
-        let word = u32::from(self.arch.word().bits());
-        if !ty.is_int() || ty.bits() > word.max(I64.bits()) {
+        if !ty.is_int() || ty.bits() > I64.bits() {
             return Err(self.refuse(inst, "an atomic access to more than 8 bytes".to_owned()));
         }
+        let word = u32::from(self.arch.word().bits());
         let plain = plain || ty.bits() > word;
         let flags = dfg.insts[inst].memflags_data(dfg).unwrap_or(MemFlagsData::new());
         // A byte has only one byte order.
@@ -128,7 +128,7 @@ impl Memory<'_> {
             let zero = self.at.ins().iconst(word, 0);
             let flags = MemFlagsData::trusted();
             self.at.ins().atomic_rmw(word, flags, AtomicRmwOp::Or, address, zero);
-        } else if self.takes_turns {
+        } else if self.has_others {
             self.locked(|_| None);
         }
         self.replace(inst, None);

@@ -44,16 +44,10 @@ pub(super) fn expand(
     execution: Execution,
 ) -> Result<bool, Unsupported> {
     let has_others = execution != Execution::SingleLane;
-    let takes_turns = !arch.has_extension() && has_others;
-    let private = if takes_turns { private::addresses(func) } else { EntitySet::new() };
-    let mut memory = Memory {
-        at: FuncCursor::new(func),
-        arch,
-        has_others,
-        takes_turns,
-        private,
-        changed: false,
-    };
+    let stores_in_turns = has_others && !arch.has_extension();
+    let private = stores_in_turns.then(|| private::addresses(func));
+    let mut memory =
+        Memory { at: FuncCursor::new(func), arch, has_others, private, changed: false };
     let blocks: Vec<Block> = memory.at.func.layout.blocks().collect();
     for block in blocks {
         let mut next = memory.at.func.layout.first_inst(block);
@@ -75,10 +69,8 @@ struct Memory<'f> {
     arch: ArchId,
     /// Whether other lanes run.
     has_others: bool,
-    /// Whether stores of several instructions must not meet those of other lanes.
-    takes_turns: bool,
-    /// Addresses of memory that no other lane accesses.
-    private: EntitySet<Value>,
+    /// Addresses of memory that no other lane accesses, if stores of several instructions must not meet those of others.
+    private: Option<EntitySet<Value>>,
     changed: bool,
 }
 
@@ -103,7 +95,7 @@ impl Memory<'_> {
                 }
             }
             InstructionData::Store { opcode, args: [value, address], offset, .. } => {
-                let shared = self.takes_turns && !self.private.contains(address);
+                let shared = self.private.as_ref().is_some_and(|all| !all.contains(address));
                 let turns = shared.then(|| self.store_turns(inst)).flatten();
                 let swapped = if big { self.big_value(opcode, value) } else { None };
                 let store = swapped.map_or(inst, |stored| {

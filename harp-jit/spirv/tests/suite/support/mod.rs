@@ -5,7 +5,9 @@ use std::{fmt, fs};
 
 use harp_isa::{ArchId, WordSize};
 use harp_jit::{CompileOptions, DivergenceStrategy, Kernel};
-use harp_runtime::{Arg, Buffer, Checks, Device, DeviceConfig, Element, LaunchConfig, Report};
+use harp_runtime::{
+    Arg, Buffer, Checks, Device, DeviceConfig, Element, Findings, LaunchConfig, LaunchError, Report,
+};
 use harp_spirv::SpirvModule;
 
 /// How clang compiled a module.
@@ -111,6 +113,21 @@ impl Case {
         config.checks = kernel.reports_accesses().then(|| config.checks.unwrap_or(checks));
         let launched = self.device.launch(kernel, config, args);
         launched.unwrap_or_else(|error| panic!("{} on {self}: {error}", kernel.name()))
+    }
+
+    /// What a launch finds, which must be something; none if launches are not checked here.
+    pub(crate) fn found(
+        &self,
+        kernel: &str,
+        config: LaunchConfig,
+        args: &[Arg],
+    ) -> Option<Box<Findings>> {
+        let kernel = self.kernel(kernel);
+        kernel.reports_accesses().then(|| match self.device.launch(&kernel, config, args) {
+            Err(LaunchError::Findings(findings)) => findings,
+            Err(error) => panic!("{} on {self}: {error}", kernel.name()),
+            Ok(_) => panic!("{} on {self}: nothing is found", kernel.name()),
+        })
     }
 
     /// Launches a kernel for a line of work-items.
