@@ -290,8 +290,8 @@ words! {
         Begin,
         /// The end of its stack frame.
         Stack,
-        /// The work-item has passed a barrier.
-        Barrier,
+        /// The work-item has ordered its accesses to memory: the stored word says which and how, by the bits of [`Order`].
+        Order,
         /// The value that the next access stores, or a word that differs where such values differ.
         Value,
         /// The address of the stack slot that the next access is to.
@@ -315,6 +315,19 @@ impl MonitorWord {
     pub const fn access_offset(index: u32, word: WordSize) -> u64 {
         (Self::ALL.len() as u64 + index as u64) * word.bytes() as u64
     }
+}
+
+/// What a word stored to [`MonitorWord::Order`] says.
+#[derive(Clone, Copy, Debug)]
+pub struct Order;
+
+impl Order {
+    /// Accesses to the memory of the work-group are ordered.
+    pub const GROUP: u64 = 1;
+    /// Accesses to all other memory are.
+    pub const OTHER: u64 = 2;
+    /// The work-item has passed a barrier.
+    pub const BARRIER: u64 = 4;
 }
 
 /// The lock of the runtime library. Code holds it during accesses that take several instructions and must not meet others:

@@ -44,7 +44,7 @@ pub(crate) enum Intrinsic {
     /// Combines the operands of all executing lanes. Legalization expands it to votes and shuffles.
     Reduce(Reduction),
     /// Waits for the other warps of the work-group.
-    Barrier,
+    Barrier(Orders),
     /// The operand of one executing lane, the same lane for all of them; which lane is unspecified.
     OfSomeLane,
     /// An undefined value.
@@ -53,6 +53,18 @@ pub(crate) enum Intrinsic {
     FrameEnd,
     /// The return address.
     ReturnAddress,
+}
+
+/// Of which memory a barrier orders the accesses before and after it. The machine orders all; only checked launches look at
+/// what the program has asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Orders {
+    All,
+    /// The memory of the work-group.
+    Group,
+    /// All but that.
+    Other,
+    Nothing,
 }
 
 /// How the values of lanes are combined: by the CLIF operation of the same name.
@@ -195,6 +207,10 @@ impl Row {
         Row::new(Intrinsic::LaneWord(field), name, Shape::Word, Rule::Fixed(width))
     }
 
+    const fn barrier(orders: Orders, name: &'static str) -> Row {
+        Row::new(Intrinsic::Barrier(orders), name, Shape::Nothing, OF_GRID).shared().effect()
+    }
+
     const fn reduce(reduction: Reduction, name: &'static str, shape: Shape) -> Row {
         Row::new(Intrinsic::Reduce(reduction), name, shape, Rule::Shared).shared()
     }
@@ -211,7 +227,7 @@ const OF_WARP: Rule = Rule::Fixed(Width::Warp);
 const OF_GRID: Rule = Rule::Fixed(Width::Grid);
 
 /// All intrinsics, one row each.
-static TABLE: [Row; 40] = [
+static TABLE: [Row; 43] = [
     Row::lane(LaneField::Lane, "harp_lane_id", Width::Thread),
     Row::lane(LaneField::Warp, "harp_warp_id", Width::Warp),
     Row::lane(LaneField::Core, "harp_core_id", Width::Group),
@@ -236,7 +252,10 @@ static TABLE: [Row; 40] = [
     Row::new(Intrinsic::Ballot, "harp_ballot", Shape::Ballot, OF_WARP).shared(),
     Row::new(Intrinsic::BallotHigh, "harp_ballot_high", Shape::Ballot, OF_WARP).shared(),
     Row::new(Intrinsic::Shuffle, "harp_shuffle", Shape::Shuffle, DIVERGENT).shared(),
-    Row::new(Intrinsic::Barrier, "harp_barrier", Shape::Nothing, OF_GRID).shared().effect(),
+    Row::barrier(Orders::All, "harp_barrier"),
+    Row::barrier(Orders::Group, "harp_barrier_group"),
+    Row::barrier(Orders::Other, "harp_barrier_other"),
+    Row::barrier(Orders::Nothing, "harp_barrier_nothing"),
     Row::new(Intrinsic::OfSomeLane, "harp_of_some_lane", Shape::Same, Rule::Shared).shared(),
     Row::reduce(Reduction::Iadd, "harp_reduce_iadd", Shape::Int),
     Row::reduce(Reduction::Smin, "harp_reduce_smin", Shape::Int),
@@ -462,7 +481,7 @@ mod tests {
         let found: Vec<_> =
             func.layout.block_insts(block).map(|inst| Intrinsic::of_call(&func, inst)).collect();
         let (lane, assume) = (Some(Intrinsic::LANE_ID), Some(Intrinsic::AssumeUniform));
-        let (shuffle, barrier) = (Some(Intrinsic::Shuffle), Some(Intrinsic::Barrier));
+        let (shuffle, barrier) = (Some(Intrinsic::Shuffle), Some(Intrinsic::Barrier(Orders::All)));
         let lanes = [lane, None, None, assume, None];
         assert_eq!(found[..5], lanes);
         assert_eq!(found[5..], [None, shuffle, None, barrier, None, None]);

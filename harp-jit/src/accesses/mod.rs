@@ -14,11 +14,11 @@ use cranelift_codegen::ir::{
     Function, Inst, InstBuilder, MemFlagsData, Opcode, StackSlot, TrapCode, Type, Value, types,
 };
 use harp_isa::WordSize;
-use harp_isa::abi::MonitorWord;
+use harp_isa::abi::{MonitorWord, Order};
 use serde::{Deserialize, Serialize};
 
 use crate::abi::word_int;
-use crate::intrinsic::Intrinsic;
+use crate::intrinsic::{Intrinsic, Orders};
 use crate::symbols::Symbols;
 
 mod roots;
@@ -116,8 +116,8 @@ pub(crate) fn report(
     let mut table = Vec::new();
     let mut copied: HashMap<Value, u32> = HashMap::new();
     for inst in insts {
-        if Intrinsic::of_call(reporter.at.func, inst) == Some(Intrinsic::Barrier) {
-            reporter.barrier(inst);
+        if let Some(order) = order_of(reporter.at.func, inst) {
+            reporter.order(inst, order);
         } else if let Some(access) = Access::by(reporter.at.func, inst) {
             let Some(Found { roots, slot }) = roots.of_address(access.address) else { continue };
             reporter.access(inst, access, slot, table.len());
@@ -140,6 +140,22 @@ pub(crate) fn report(
         }
     }
     table
+}
+
+/// What an instruction orders: a word for [`MonitorWord::Order`]. None if it orders nothing.
+fn order_of(func: &Function, inst: Inst) -> Option<u64> {
+    let all = Order::GROUP | Order::OTHER;
+    if func.dfg.insts[inst].opcode() == Opcode::Fence {
+        return Some(all);
+    }
+    let Some(Intrinsic::Barrier(orders)) = Intrinsic::of_call(func, inst) else { return None };
+    let ordered = match orders {
+        Orders::All => all,
+        Orders::Group => Order::GROUP,
+        Orders::Other => Order::OTHER,
+        Orders::Nothing => 0,
+    };
+    Some(Order::BARRIER | ordered)
 }
 
 /// An access of an instruction.
@@ -212,12 +228,12 @@ impl Reporter<'_> {
         }
     }
 
-    /// Reports a barrier when it has been passed.
-    fn barrier(&mut self, inst: Inst) {
+    /// Reports a barrier when it has been passed, or a fence.
+    fn order(&mut self, inst: Inst, order: u64) {
         self.at.goto_after_inst(inst);
         self.at.set_srcloc(self.at.func.srcloc(inst));
-        let none = self.at.ins().iconst(word_int(self.word), 0);
-        self.store(none, MonitorWord::Barrier.offset(self.word));
+        let order = self.at.ins().iconst(word_int(self.word), order.cast_signed());
+        self.store(order, MonitorWord::Order.offset(self.word));
     }
 
     /// Reports access number `index` before it happens.

@@ -11,7 +11,7 @@ use cranelift_codegen::ir::{InstBuilder, Value, types};
 
 use super::{Caller, KernelBuilder};
 use crate::error::BuildErrorKind;
-use crate::intrinsic::{Intrinsic, Reduction};
+use crate::intrinsic::{Intrinsic, Orders, Reduction};
 
 impl KernelBuilder<'_> {
     /// Waits until all work-items of the work-group have reached the barrier. Afterwards all of them see what
@@ -23,7 +23,7 @@ impl KernelBuilder<'_> {
     #[track_caller]
     pub fn barrier(&mut self) {
         self.enter(Location::caller());
-        let callee = self.callee(Intrinsic::Barrier, self.word_int());
+        let callee = self.callee(Intrinsic::Barrier(Orders::All), self.word_int());
         self.inner.ins().call(callee, &[]);
     }
 

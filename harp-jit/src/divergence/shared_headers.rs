@@ -78,7 +78,7 @@ pub(super) fn waiting(func: &Function, callees: &dyn Callees) -> EntitySet<Block
 fn may_wait(func: &Function, inst: Inst, callees: &dyn Callees) -> bool {
     match func.dfg.insts[inst] {
         InstructionData::Call { func_ref, .. } => match Intrinsic::of_call(func, inst) {
-            Some(intrinsic) => intrinsic == Intrinsic::Barrier,
+            Some(intrinsic) => matches!(intrinsic, Intrinsic::Barrier(_)),
             None => callees.may_wait(func, func_ref),
         },
         data => data.opcode().is_call(),

@@ -56,7 +56,7 @@ impl Lower<'_> {
                 self.of_some_lane(src)
             }
             Intrinsic::Reduce(_) => unreachable!("legalization makes votes and shuffles of it"),
-            Intrinsic::Barrier => {
+            Intrinsic::Barrier(_) => {
                 self.barrier();
                 return Ok(());
             }

@@ -158,7 +158,7 @@ impl Reader<'_, '_> {
             Intrinsic::BallotHigh => Exchange::Ballot { first: bits },
             Intrinsic::Shuffle => Exchange::Shuffle,
             Intrinsic::OfSomeLane | Intrinsic::AssumeUniform => Exchange::OfSomeLane,
-            Intrinsic::Barrier => {
+            Intrinsic::Barrier(_) => {
                 let key = key(&intrinsic);
                 return Kind::Effect { key, outcomes: smallvec![], writes_frame: false };
             }

@@ -15,7 +15,8 @@ use crate::items::Items;
 ///   through it is out of bounds where there is nothing.
 /// * There may be 2^32 - 2 work-items, where those of a group count as the next power of two: others are refused, see
 ///   [`too_many_items`].
-/// * Only barriers order work-items. Accesses that are in order because of an atomic flag or a lock are races
+/// * Only barriers order work-items: those of SPIR-V the accesses to the memory that they name, or that a fence before them
+///   orders. Accesses that are in order because of an atomic flag or a lock are races
 ///   here. Of races at the same two places in the source one is described, the others are counted.
 /// * Races are those within a launch. Launches of a device never run at the same time, so two of them in different queues
 ///   are not compared, although nothing says which one comes first.

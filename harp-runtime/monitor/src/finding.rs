@@ -49,6 +49,8 @@ pub enum FindingKind {
     Race {
         /// The other access, which came first in this launch.
         other: Access,
+        /// Whether there is a barrier between the two, which does not order accesses to this memory.
+        passes_barrier: bool,
     },
     /// It changes a buffer, though a parameter of the kernel promises that nothing does.
     Constant {
@@ -181,7 +183,12 @@ impl fmt::Display for Finding {
                 let address = access.address;
                 write!(f, "misaligned: {access}, {address:#x} is no multiple of {alignment}")?;
             }
-            FindingKind::Race { other } => write!(f, "race: {access}, and {other}")?,
+            FindingKind::Race { other, passes_barrier } => {
+                write!(f, "race: {access}, and {other}")?;
+                if *passes_barrier {
+                    f.write_str(", before a barrier that does not order this memory")?;
+                }
+            }
             FindingKind::Constant { parameter, buffer } => {
                 write!(f, "constant: {access}, which parameter {parameter}")?;
                 if buffer.0.is_some() {

@@ -18,6 +18,7 @@ mod checks;
 mod finding;
 mod items;
 mod monitor;
+mod ordered;
 mod races;
 mod regions;
 mod unwritten;

@@ -12,7 +12,8 @@ use harp_jit::{AccessKind, MemoryAccess, SourcePlace};
 use crate::checks::Checks;
 use crate::finding::{Access, Finding, FindingKind};
 use crate::items::Items;
-use crate::races::{Do, Races, Stamp};
+use crate::ordered::Ordered;
+use crate::races::{Do, Now, Races, Stamp};
 use crate::regions::{Allowed, GroupPlaces, Regions};
 use crate::unwritten::Unwritten;
 
@@ -80,13 +81,15 @@ pub struct Monitor {
     lanes: usize,
     warps: usize,
     word_at: Box<WordAt>,
-    /// By core, warp and lane, as the two that follow: the work-item that the lane runs, the barriers that it has passed.
+    /// By core, warp and lane, as the three that follow: the work-item that the lane runs, the barriers that it has passed.
     stamps: Vec<Stamp>,
+    /// What these have ordered.
+    ordered: Vec<Ordered>,
     /// What it stores next.
     values: Vec<u64>,
     /// The address of the stack slot that it accesses next.
     slots: Vec<u64>,
-    /// By core and warp: the lanes whose work-item follows that of the lane before and has passed as many barriers.
+    /// By core and warp: the lanes whose work-item follows that of the lane before and has passed the same barriers.
     following: Vec<u64>,
     /// The number of the group that each place runs, once it has begun.
     groups: Vec<Option<u32>>,
@@ -163,6 +166,7 @@ impl Monitor {
             warps: warps as usize,
             word_at,
             stamps: Vec::new(),
+            ordered: Vec::new(),
             values: Vec::new(),
             slots: Vec::new(),
             following: Vec::new(),
@@ -187,7 +191,7 @@ impl Monitor {
         for (&(_, site, other), index) in &self.numbers {
             let Some(finding) = index.and_then(|index| list.get_mut(index)) else { continue };
             describe(&mut finding.access, site);
-            if let FindingKind::Race { other: access } = &mut finding.kind {
+            if let FindingKind::Race { other: access, .. } = &mut finding.kind {
                 describe(access, other);
             }
         }
@@ -201,6 +205,7 @@ impl Monitor {
         let (first, lanes) = (warp * self.lanes, (warp + 1) * self.lanes);
         if self.stamps.len() < lanes {
             self.stamps.resize(lanes, Stamp::default());
+            self.ordered.resize(lanes, Ordered::default());
             self.values.resize(lanes, 0);
             self.slots.resize(lanes, 0);
             self.following.resize(warp + 1, 0);
@@ -220,6 +225,7 @@ impl Monitor {
                 false => self.number(first + usize::from(lane.lane), lane.value),
             };
             self.stamps[first + usize::from(lane.lane)] = Stamp::new(number);
+            self.ordered[first + usize::from(lane.lane)] = Ordered::default();
             last = lane;
         }
         self.follow(first);
@@ -251,10 +257,13 @@ impl Monitor {
 
     /// Notes which work-items of a warp follow each other.
     fn follow(&mut self, first: usize) {
-        let stamps = &self.stamps[first..first + self.lanes];
-        let pairs = stamps.iter().zip(&stamps[1..]).enumerate();
-        let bits =
-            pairs.map(|(lane, (&a, &b))| u64::from(a.item != 0 && a.plus(1) == b) << (lane + 1));
+        let lanes = first..first + self.lanes;
+        let (stamps, ordered) = (&self.stamps[lanes.clone()], &self.ordered[lanes]);
+        let follows = |lane: usize| {
+            let (last, own) = (stamps[lane - 1], stamps[lane]);
+            last.item != 0 && last.plus(1) == own && ordered[lane - 1] == ordered[lane]
+        };
+        let bits = (1..self.lanes).map(|lane| u64::from(follows(lane)) << lane);
         self.following[first / self.lanes] = bits.fold(0, |all, bit| all | bit);
     }
 
@@ -360,7 +369,8 @@ impl Monitor {
         let access = &self.sites[at.site as usize].access;
         let (kind, bytes) = (access.kind, u64::from(access.ty.bytes()));
         let lanes = at.first..at.first + self.lanes;
-        let (stamps, values) = (&self.stamps[lanes.clone()], &self.values[lanes]);
+        let (stamps, ordered) = (&self.stamps[lanes.clone()], &self.ordered[lanes.clone()]);
+        let values = &self.values[lanes];
         let addresses = at.store.values;
         let following = self.following[at.first / self.lanes] & followed;
         let mut found = Vec::new();
@@ -368,7 +378,9 @@ impl Monitor {
         while rest != 0 {
             let lane = rest.trailing_zeros() as usize;
             let (address, mut count) = (addresses[lane], 1);
-            let now = stamps[lane].at(at.site, kind == AccessKind::Atomic);
+            let is_of_group = at.group.as_ref().is_some_and(|memory| memory.contains(&address));
+            let stamp = stamps[lane].at(at.site, kind == AccessKind::Atomic);
+            let now = Now { stamp, ordered: ordered[lane].to(is_of_group) };
             // Of loads from one place, two are enough to find each store that races with one of them.
             loads = if last == Some(address) { loads + 1 } else { 1 };
             last = Some(address);
@@ -475,7 +487,11 @@ impl Monitor {
                 FindingKind::Constant { parameter, buffer: self.regions.name_of(parameter) }
             }
             Wrong::Race(other) => {
-                FindingKind::Race { other: self.described(other.site(), address, other.item) }
+                let is_passed =
+                    self.numbers_of_items.are_of_one_group(self.stamps[own].item, other.item)
+                        && self.stamps[own].barriers != other.barriers;
+                let other = self.described(other.site(), address, other.item);
+                FindingKind::Race { other, passes_barrier: is_passed }
             }
         };
         self.numbers.insert(key, Some(self.findings.len()));
@@ -543,9 +559,10 @@ impl Device for Monitor {
                 }
             }
             Some(MonitorWord::Stack) => {}
-            Some(MonitorWord::Barrier) => {
+            Some(MonitorWord::Order) => {
                 for lane in store.lanes() {
-                    self.stamps[first + usize::from(lane.lane)].barriers += 1;
+                    let own = first + usize::from(lane.lane);
+                    self.ordered[own].order(&mut self.stamps[own], lane.value);
                 }
                 self.follow(first);
             }

@@ -1,9 +1,10 @@
 //! Who accessed each part of memory last, and which accesses nothing orders.
 //!
 //! Of each part of memory the last store is kept and up to two loads, as in FastTrack (Flanagan and Freund 2009), whose
-//! clocks become simple here: a work-group's barriers order all that its work-items do before and after them, and nothing
+//! clocks become simple here: a work-group's barriers order what its work-items do before and after them, and nothing
 //! else orders work-items. So an access is known by its work-item, its group and the barriers that the work-item has
-//! passed. Of loads that may be forgotten, one of another group is kept first, because a barrier of its own group
+//! passed. Barriers may order only the accesses to some memory: the last one that has ordered such an access as the one at hand
+//! counts, and it is in order with what was done before that barrier. Of loads that may be forgotten, one of another group is kept first, because a barrier of its own group
 //! orders the others with a store to come.
 //!
 //! Parts are words of four bytes; pages with smaller accesses are divided into bytes. Mostly work-items that follow each
@@ -58,20 +59,37 @@ impl Stamp {
         self.site & 1 != 0
     }
 
-    /// Whether nothing orders the two.
-    fn races(self, other: Stamp, items: &Items) -> bool {
+    /// Whether nothing orders it before `now`.
+    fn races(self, now: Now, items: &Items) -> bool {
         self.item != 0
-            && self.item != other.item
-            && (self.barriers == other.barriers || !items.are_of_one_group(self.item, other.item))
-            && !(self.is_atomic() && other.is_atomic())
+            && self.item != now.stamp.item
+            && !self.is_ordered_before(now, items)
+            && !(self.is_atomic() && now.stamp.is_atomic())
     }
 
     /// Whether it need not be kept beside `now`: it is of the same work-item, or the group's barriers order it before
     /// all that `now` and its group do from now on.
-    fn is_replaced_by(self, now: Stamp, items: &Items) -> bool {
-        self.item == 0
-            || self.item == now.item
-            || (self.barriers < now.barriers && items.are_of_one_group(self.item, now.item))
+    fn is_replaced_by(self, now: Now, items: &Items) -> bool {
+        self.item == 0 || self.item == now.stamp.item || self.is_ordered_before(now, items)
+    }
+
+    fn is_ordered_before(self, now: Now, items: &Items) -> bool {
+        self.barriers < now.ordered && items.are_of_one_group(self.item, now.stamp.item)
+    }
+}
+
+/// An access that happens now.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Now {
+    pub(crate) stamp: Stamp,
+    /// Barriers that its work-item had passed with the last one that ordered accesses to such memory.
+    pub(crate) ordered: u32,
+}
+
+impl Now {
+    /// The same access by the work-item with a number that is larger by `count`.
+    fn plus(self, count: u32) -> Now {
+        Now { stamp: self.stamp.plus(count), ..self }
     }
 }
 
@@ -111,7 +129,7 @@ struct Row {
     part: u32,
     count: u32,
     /// The access to it.
-    now: Stamp,
+    now: Now,
 }
 
 impl Row {
@@ -122,7 +140,7 @@ impl Row {
 
     /// What an access to the first part of the line would be.
     fn first(self) -> Stamp {
-        self.now.plus(0_u32.wrapping_sub(self.part))
+        self.now.stamp.plus(0_u32.wrapping_sub(self.part))
     }
 
     /// One after the other.
@@ -165,7 +183,7 @@ impl Kept {
             (self.differ, self.first) = (false, first);
         } else if self.differ || self.first != first {
             let each = self.each();
-            row.each().for_each(|one| each[one.part as usize] = one.now);
+            row.each().for_each(|one| each[one.part as usize] = one.now.stamp);
         }
         self.parts |= parts;
     }
@@ -195,7 +213,7 @@ impl Kept {
         self.parts & parts == parts
             && !self.differ
             && self.first.item != row.first().item
-            && self.first.barriers >= row.now.barriers
+            && self.first.barriers >= row.now.ordered
     }
 }
 
@@ -293,7 +311,7 @@ impl Line {
             let last_value = &mut own_values[part as usize];
             if may_race {
                 let last = self.stores.at(part);
-                let is_same = value == *last_value && !now.is_atomic() && !last.is_atomic();
+                let is_same = value == *last_value && !now.stamp.is_atomic() && !last.is_atomic();
                 let store = Some(last).filter(|last| !is_same && last.races(now, items));
                 let loads = [&self.loads, &self.more_loads].map(|loads| loads.at(part));
                 let load = || loads.into_iter().find(|load| load.races(now, items));
@@ -368,7 +386,7 @@ impl Races {
         &mut self,
         address: u64,
         bytes: u64,
-        now: Stamp,
+        now: Now,
         does: Do<'_>,
     ) -> Option<Stamp> {
         let items = self.items;
@@ -400,7 +418,7 @@ impl Races {
         &mut self,
         address: u64,
         count: u32,
-        now: Stamp,
+        now: Now,
         does: Do<'_>,
         raced: &mut Raced<'_>,
     ) {
@@ -443,7 +461,7 @@ impl Races {
             let part_bytes = page.part_bytes;
             let (line, part) = page.line(at);
             let count = ((range.end - at) / part_bytes).min(u64::from(PARTS - part)) as u32;
-            line.forget(Row { part, count, now: Stamp::default() }.parts());
+            line.forget(Row { part, count, now: Now::default() }.parts());
             at += u64::from(count) * part_bytes;
         }
     }
@@ -479,22 +497,22 @@ mod tests {
 
     impl Byte {
         /// Notes an access of a value, if it stores one. Returns whether it races with another.
-        fn access(&mut self, now: Stamp, value: Option<u8>, items: &Items) -> bool {
+        fn access(&mut self, now: Now, value: Option<u8>, items: &Items) -> bool {
             let Some(value) = value else {
                 let [first, second] = &mut self.loads;
                 if first.is_replaced_by(now, items) {
-                    *first = now;
+                    *first = now.stamp;
                 } else if second.is_replaced_by(now, items)
                     || items.are_of_one_group(first.item, second.item)
                 {
-                    *second = now;
+                    *second = now.stamp;
                 }
                 return self.store.races(now, items);
             };
-            let is_same = value == self.value && !now.is_atomic() && !self.store.is_atomic();
+            let is_same = value == self.value && !now.stamp.is_atomic() && !self.store.is_atomic();
             let store = !is_same && self.store.races(now, items);
             let races = store || self.loads.iter().any(|load| load.races(now, items));
-            (self.store, self.value) = (now, value);
+            (self.store, self.value) = (now.stamp, value);
             races
         }
     }
@@ -519,7 +537,7 @@ mod tests {
             // Around the border of two pages.
             let start = PAGE - 300;
             let mut bytes = [Byte::default(); 600];
-            let mut barriers = [0; 256];
+            let mut passed = [(0, 0); 256];
             for _ in 0..60 {
                 let one = below(state, 8) == 0;
                 let count = if one { 1 } else { below(state, 40) as u32 };
@@ -530,12 +548,17 @@ mod tests {
                     false if below(state, 3) != 0 => (4 * u64::from(item % 64), 4),
                     false => (4 * below(state, 100), 4),
                 };
-                let barrier = &mut barriers[items.group(item) as usize];
-                *barrier += u32::from(below(state, 6) == 0);
+                let (barriers, ordered) = &mut passed[items.group(item) as usize];
+                if below(state, 6) == 0 {
+                    *barriers += 1;
+                    // Now and then one that orders other memory.
+                    *ordered = if below(state, 3) == 0 { *ordered } else { *barriers };
+                }
                 let kind = [AccessKind::Load, AccessKind::Store, AccessKind::Atomic];
                 let kind = kind[[0, 0, 0, 1, 1, 2][below(state, 6) as usize]];
-                let now = Stamp { item, barriers: *barrier, site: 0 };
-                let now = now.at(below(state, 3) as u32, kind == AccessKind::Atomic);
+                let stamp = Stamp { item, barriers: *barriers, site: 0 };
+                let stamp = stamp.at(below(state, 3) as u32, kind == AccessKind::Atomic);
+                let now = Now { stamp, ordered: *ordered };
                 let values: Vec<u64> = (0..count).map(|_| below(state, 2) * 0x0101).collect();
                 let mut given = Vec::new();
                 if (at | size).is_multiple_of(4) && size == 4 {

@@ -123,7 +123,12 @@ const CRATES: [(&str, Floors); 11] = [
     ("harp-runtime/library/src", &[&["lane", "words"], &["lock"], &["call", "grid", "warps"]]),
     (
         "harp-runtime/monitor/src",
-        &[&["finding", "items", "unwritten"], &["checks", "races", "regions"], &["monitor"]],
+        &[
+            &["finding", "items", "unwritten"],
+            &["checks", "races", "regions"],
+            &["ordered"],
+            &["monitor"],
+        ],
     ),
     (
         "harp-runtime/src",

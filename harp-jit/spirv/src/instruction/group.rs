@@ -2,7 +2,7 @@
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData};
-use rspirv::spirv::{GroupOperation, Op, Scope, StorageClass};
+use rspirv::spirv::{GroupOperation, MemorySemantics, Op, Scope, StorageClass};
 
 use super::Of;
 use super::subgroup::{Collective, Span};
@@ -27,7 +27,10 @@ impl Translator<'_, '_, '_> {
         match inst.op {
             Op::ControlBarrier => {
                 match self.scope(inst.word(0)?)? {
-                    Scope::Workgroup => self.barrier(),
+                    Scope::Workgroup => {
+                        let name = self.barrier_name(inst.word(1)?, inst.word(2)?);
+                        self.barrier_named(name);
+                    }
                     Scope::Subgroup | Scope::Invocation => {
                         // The lanes of a warp wait for each other where control flow joins; a vote keeps the order.
                         let one = self.b.ins().iconst(ir::types::I8, 1);
@@ -68,11 +71,38 @@ impl Translator<'_, '_, '_> {
         found.ok_or_else(|| SpirvErrorKind::malformed(format!("{scope} is no scope")))
     }
 
-    /// Waits until all work-items of the work-group are here.
+    /// Waits until all work-items of the work-group are here, and orders all that they do before and after it.
     pub(crate) fn barrier(&mut self) {
+        self.barrier_named("harp_barrier");
+    }
+
+    /// The same by the intrinsic of that name.
+    fn barrier_named(&mut self, name: &'static str) {
         let word = self.unit.word;
-        let callee = self.prologue.intrinsic(self.b.func, "harp_barrier", &[], None, word);
+        let callee = self.prologue.intrinsic(self.b.func, name, &[], None, word);
         self.b.ins().call(callee, &[]);
+    }
+
+    /// The intrinsic for a barrier that orders memory in a scope with these semantics; all memory if one of them is only
+    /// known when it runs.
+    fn barrier_name(&self, scope: Id, semantics: Id) -> &'static str {
+        let constant = self.module.constants.length(semantics, &self.module.types);
+        let (Ok(scope), Ok(bits)) = (self.scope(scope), constant) else { return "harp_barrier" };
+        let is_in = |any: MemorySemantics| bits & u64::from(any.bits()) != 0;
+        let orders = MemorySemantics::ACQUIRE
+            | MemorySemantics::RELEASE
+            | MemorySemantics::ACQUIRE_RELEASE
+            | MemorySemantics::SEQUENTIALLY_CONSISTENT;
+        let other = MemorySemantics::UNIFORM_MEMORY | MemorySemantics::CROSS_WORKGROUP_MEMORY;
+        if !is_in(orders) || matches!(scope, Scope::Subgroup | Scope::Invocation) {
+            return "harp_barrier_nothing";
+        }
+        match (is_in(MemorySemantics::WORKGROUP_MEMORY), is_in(other)) {
+            (true, true) => "harp_barrier",
+            (true, false) => "harp_barrier_group",
+            (false, true) => "harp_barrier_other",
+            (false, false) => "harp_barrier_nothing",
+        }
     }
 
     /// Copies elements: the first work-item of a group every n-th one from the first on, and so on.

@@ -137,3 +137,19 @@ kernel void wide_atomics(global long *p, global ulong *q, global long *seen) {
     atom_or(q + 2, 1UL << (i & 63));
     atom_xor(q + 3, ~0UL >> (i & 63));
 }
+
+// What work-items pass to each other over barriers that order the one memory, the other, both or none.
+
+#define PASSED(name, wait) \
+    kernel void name(global int *data, local int *tile, global int *out) { \
+        size_t i = get_global_id(0), l = get_local_id(0), other = get_local_size(0) - 1 - l; \
+        tile[l] = data[i] = (int)l; \
+        wait; \
+        out[i] = tile[other] + data[i - l + other]; \
+    }
+
+PASSED(passed_local, barrier(CLK_LOCAL_MEM_FENCE))
+PASSED(passed_global, barrier(CLK_GLOBAL_MEM_FENCE))
+PASSED(passed_both, barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE))
+PASSED(passed_none, barrier(0))
+PASSED(passed_with_fence, mem_fence(CLK_GLOBAL_MEM_FENCE); barrier(CLK_LOCAL_MEM_FENCE))

@@ -1,7 +1,7 @@
 //! Work-groups: memory, barriers, copies, atomic operations, ids; and what kernels print.
 
 use crate::support::everywhere;
-use harp_runtime::{Arg, Checks, FindingKind, LaunchConfig};
+use harp_runtime::{Arg, Checks, Finding, FindingKind, LaunchConfig, Target};
 
 #[test]
 fn groups_share_arrays_of_all_kinds() {
@@ -258,5 +258,36 @@ fn kernels_print_what_is_chosen() {
             [1] even zero|    on\n[1] small is -02\n[1] 1.250000 -2|1\n[1] \n\
             [2] odd many|    on\n[2] 3 is large\n[2] -3.000000 3|2\n[2] \n";
         assert_eq!(report.printed.to_string(), wanted, "{case}");
+    });
+}
+
+#[test]
+fn barriers_order_the_memory_that_they_name() {
+    // Whether there are races in the memory of the group, and in other memory.
+    let kernels = [
+        ("passed_local", [false, true]),
+        ("passed_global", [true, false]),
+        ("passed_both", [false, false]),
+        ("passed_none", [true, true]),
+        ("passed_with_fence", [false, false]),
+    ];
+    everywhere("groups", |case| {
+        let config = LaunchConfig::grid_1d(40).with_groups_1d(20).with_checks(Checks::all());
+        let (data, out) = (case.zeros::<i32>(40), case.zeros::<i32>(40));
+        let args = [Arg::from(&data), Arg::group::<i32>(20), Arg::from(&out)];
+        for (name, raced) in kernels {
+            if raced == [false, false] {
+                case.launch(name, config, &args);
+                continue;
+            }
+            let Some(found) = case.found(name, config, &args) else { return };
+            let is_race =
+                |one: &Finding| matches!(one.kind, FindingKind::Race { passes_barrier: true, .. });
+            assert!(found.list.iter().all(is_race), "{name} on {case}: {found}");
+            let is_of_group = |one: &Finding| matches!(one.target, Some(Target::Group { .. }));
+            let any = [true, false]
+                .map(|of_group| found.list.iter().any(|one| is_of_group(one) == of_group));
+            assert_eq!(any, raced, "{name} on {case}: {found}");
+        }
     });
 }

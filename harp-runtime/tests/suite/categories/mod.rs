@@ -188,6 +188,6 @@ fn is_datum(target: &Target) -> bool {
 }
 
 fn is_race(finding: &Finding, in_one_group: bool) -> bool {
-    let FindingKind::Race { other } = &finding.kind else { return false };
+    let FindingKind::Race { other, .. } = &finding.kind else { return false };
     (finding.access.group == other.group) == in_one_group
 }

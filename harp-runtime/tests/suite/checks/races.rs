@@ -30,7 +30,7 @@ fn races_within_a_group() {
         let groups = LaunchConfig::grid_1d(64).with_groups_1d(8);
         assert_eq!(findings(&device, &kernel(true), groups, &[to()]), None, "{arch}");
         let found = one(&device, &kernel(false), groups, &[to()]);
-        let FindingKind::Race { other } = &found.kind else { panic!("{found}") };
+        let FindingKind::Race { other, .. } = &found.kind else { panic!("{found}") };
         assert_eq!((found.access.group, other.group), (Some([0, 0, 0]), Some([0, 0, 0])));
         assert_ne!(found.access.work_item, other.work_item);
         assert_ne!(found.access.place, other.place);
