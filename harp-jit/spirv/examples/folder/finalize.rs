@@ -5,11 +5,11 @@ use std::hint::black_box;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
-use harp_bench::peers::WORKLOADS;
 use harp_isa::ArchId;
 use harp_jit::CompileOptions;
 use harp_spirv::{EntryPoint, SpirvError, SpirvErrorKind, SpirvKernel, SpirvModule};
 
+use crate::replay;
 use crate::report::{FileReport, Problem, Times, least};
 use crate::sources::Made;
 
@@ -83,15 +83,9 @@ fn times(made: &Made, arch: ArchId, rounds: usize, kernels: &[(&str, SpirvKernel
             }
         }));
         direct.push(microseconds(|| {
-            for (name, kernel) in kernels {
-                let built =
-                    WORKLOADS.iter().find(|built| made.name == "peers" && built.name == *name);
-                black_box(match built {
-                    Some(built) => {
-                        (built.source)(arch).ok().and_then(|source| source.compile(&options).ok())
-                    }
-                    None => kernel.compile(&options).ok(),
-                });
+            for (_, kernel) in kernels {
+                black_box(replay::built(kernel.source().function(), arch));
+                black_box(kernel.compile(&options).ok());
             }
         }));
     }

@@ -5,13 +5,14 @@
 //! cargo run --release -p harp-spirv --example folder -- FOLDER... [--only cl,wgsl] [--rounds 9] [--json]
 //! ```
 //!
-//! Times are from a module's bytes to all its kernels; the same from CLIF that is already built (for the file `peers.cl`
-//! with the builder instead); and of OpenCL C from the source to an object for the host, by clang and llc. OpenCL C takes
+//! Times are from a module's bytes to all its kernels; the same from the kernels' functions, which cranelift-frontend builds
+//! anew, to kernels; and of OpenCL C from the source to an object for the host, by clang and llc. OpenCL C takes
 //! clang-14, llvm-spirv-14 and llc-14, WGSL the command `naga`. The shortest of some rounds counts, since what else the
 //! computer does can only add to it.
 #![expect(clippy::print_stdout, reason = "a program that prints a table")]
 
 mod finalize;
+mod replay;
 mod report;
 mod sources;
 

@@ -34,7 +34,7 @@ pub(crate) struct Times {
     pub(crate) arch: String,
     /// From the module's bytes to finished kernels.
     pub(crate) whole: f64,
-    /// From CLIF to finished kernels.
+    /// From the calls of a builder to finished kernels.
     pub(crate) direct: f64,
     /// From the source to an object for the host.
     pub(crate) host: Option<f64>,
@@ -68,7 +68,7 @@ fn geometric_mean(values: impl Iterator<Item = f64>) -> Option<f64> {
 /// A table of files, what was refused, and sums.
 pub(crate) fn table(reports: &[FileReport]) -> String {
     let mut text = String::from(
-        "| file | kernels | compiled | refused | panicked | machine | µs | µs from CLIF | ratio | µs of clang and llc | times |\n\
+        "| file | kernels | compiled | refused | panicked | machine | µs | µs by a builder | ratio | µs of clang and llc | times |\n\
          |---|---|---|---|---|---|---|---|---|---|---|\n",
     );
     for report in reports {
@@ -133,7 +133,10 @@ fn means(text: &mut String, reports: &[FileReport], arch: &str) {
     let times =
         || reports.iter().flat_map(|report| &report.times).filter(|times| times.arch == arch);
     if let Some(mean) = geometric_mean(times().map(|times| times.whole / times.direct)) {
-        line(text, format_args!("{arch}: {mean:.3} times as long as from CLIF (geometric mean)"));
+        line(
+            text,
+            format_args!("{arch}: {mean:.3} times as long as by a builder (geometric mean)"),
+        );
     }
     let faster = || times().filter_map(|times| Some(times.host? / times.whole));
     if let Some(mean) = geometric_mean(faster()) {

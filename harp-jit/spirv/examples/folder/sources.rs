@@ -18,7 +18,6 @@ const HOST: &str = "x86_64-unknown-linux-gnu";
 /// A module, and how many microseconds it takes to make an object for the host of its source, if that is timed.
 pub(crate) struct Made {
     pub(crate) bytes: Vec<u8>,
-    pub(crate) name: String,
     pub(crate) host: Option<f64>,
 }
 
@@ -48,7 +47,6 @@ impl Tools {
 
     /// Makes the module of a file, for machines with these words.
     pub(crate) fn module(&self, file: &Path, word: WordSize) -> Result<Made, String> {
-        let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let result = self.folder.path().join("module.spv");
         let mut host = None;
         let module = match file.extension().and_then(OsStr::to_str) {
@@ -67,7 +65,7 @@ impl Tools {
             _ => file,
         };
         let bytes = fs::read(module).map_err(|error| error.to_string())?;
-        Ok(Made { bytes, name, host })
+        Ok(Made { bytes, host })
     }
 
     /// Makes an object for the host, as far as clang and llc do that, and returns the microseconds.
