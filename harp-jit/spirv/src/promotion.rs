@@ -9,6 +9,7 @@ use rspirv::spirv::{Op, StorageClass};
 use crate::module::{Function, SpirvModule};
 use crate::reader::{Id, Instruction};
 use crate::sets::stores_to_pointer;
+use crate::types::Kind;
 
 /// The most scalars of a variable that needs no memory.
 const MAX_SCALARS: u64 = 128;
@@ -27,8 +28,10 @@ pub(crate) fn of_function(module: &SpirvModule, function: &Function) -> HashSet<
     let is_variable = |inst: &Instruction<'_>| {
         inst.op == Op::Variable && inst.operands.first() == Some(&(StorageClass::Function as u32))
     };
+    // Of a pointer that was loaded nobody would know what it points into.
+    let may_be = |pointer| !module.keeps_variables || is_pointer(module, pointer);
     for inst in instructions(module, function).filter(is_variable) {
-        if is_small(module, inst.ty) {
+        if is_small(module, inst.ty) && may_be(inst.ty) {
             candidates.insert(inst.id);
         }
     }
@@ -48,6 +51,12 @@ pub(crate) fn of_globals(module: &SpirvModule, function: Id, candidates: &[Id]) 
 fn is_small(module: &SpirvModule, pointer: Id) -> bool {
     let found = module.types.pointer(pointer).and_then(|(_, ty)| module.types.get(ty));
     found.is_ok_and(|ty| (1..=MAX_SCALARS).contains(&ty.leaves))
+}
+
+/// Whether a variable that this type points to is a pointer itself.
+fn is_pointer(module: &SpirvModule, pointer: Id) -> bool {
+    let found = module.types.pointer(pointer).and_then(|(_, ty)| module.types.kind(ty));
+    matches!(found, Ok(Kind::Pointer { .. }))
 }
 
 fn instructions<'m>(

@@ -21,8 +21,10 @@ use crate::abi::word_int;
 use crate::intrinsic::{Intrinsic, Orders};
 use crate::symbols::Symbols;
 
+mod moves;
 mod roots;
 
+use moves::Moves;
 use roots::{Found, Roots};
 
 /// An access to memory as the program says it.
@@ -37,7 +39,8 @@ pub struct MemoryAccess {
     /// The address should be a multiple of so many bytes, or the machine moves only a part of what is accessed: 1 if the
     /// program does not promise that it is aligned.
     pub alignment: u8,
-    /// Whether a load is a part of a [copy](COPIED), so that what it reads need not have been written.
+    /// Whether a load is a part of a [copy](COPIED), or nothing depends on what it reads beside such a copy, so that this
+    /// need not have been written.
     pub is_copied: bool,
     /// For a store in a copy, the number in the function's table of the load that has read what is stored.
     pub copy_of: Option<u32>,
@@ -113,6 +116,7 @@ pub(crate) fn report(
     if kernel.is_some() {
         reporter.begin(uses_stack);
     }
+    let moves = Moves::of(reporter.at.func, &roots);
     let mut table = Vec::new();
     let mut copied: HashMap<Value, u32> = HashMap::new();
     for inst in insts {
@@ -122,11 +126,15 @@ pub(crate) fn report(
             let Some(Found { roots, slot }) = roots.of_address(access.address) else { continue };
             reporter.access(inst, access, slot, table.len());
             let Access { kind, ty, is_aligned, is_copy, stored, .. } = access;
-            let is_copied = is_copy && kind == AccessKind::Load;
-            if is_copied {
-                copied.insert(reporter.at.func.dfg.first_result(inst), table.len() as u32);
+            let result = reporter.at.func.dfg.inst_results(inst).first();
+            let result = result.filter(|_| kind == AccessKind::Load);
+            let is_copied = result.is_some_and(|&result| is_copy || moves.is_moved(result));
+            if let Some(&result) = result.filter(|_| is_copied) {
+                copied.insert(result, table.len() as u32);
             }
-            let copy_of = stored.filter(|_| is_copy).and_then(|value| copied.get(&value).copied());
+            let copy_of = stored.and_then(|value| {
+                copied.get(&reporter.at.func.dfg.resolve_aliases(value)).copied()
+            });
             // What is wider than a word is moved in words.
             let bytes = ty.bytes().min(word.bytes().into()) as u8;
             table.push(MemoryAccess {

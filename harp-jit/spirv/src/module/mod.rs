@@ -89,6 +89,8 @@ pub struct SpirvModule {
     pub(crate) functions: HashMap<Id, Function>,
     pub(crate) entry_points: Vec<EntryPoint>,
     pub(crate) spec_constants: Vec<SpecConstant>,
+    /// Whether functions keep their variables in memory, also those that need none.
+    pub(crate) keeps_variables: bool,
 }
 
 impl SpirvModule {
@@ -119,6 +121,13 @@ impl SpirvModule {
             }
         }
         Ok(module)
+    }
+
+    /// The module with the variables of functions in memory, as it says, but for pointers. So checked launches find what is read
+    /// of a variable before it is written. Otherwise variables need memory only where it is not known which of their parts are
+    /// accessed.
+    pub fn with_variables_in_memory(self) -> SpirvModule {
+        SpirvModule { keeps_variables: true, ..self }
     }
 
     /// The kernels of the module, in the order of its entry points.
@@ -158,6 +167,7 @@ impl SpirvModule {
             functions: HashMap::new(),
             entry_points: Vec::new(),
             spec_constants: Vec::new(),
+            keeps_variables: false,
         };
         let (mut entry_points, mut modes) = (Vec::new(), Vec::new());
         let mut at = 0;

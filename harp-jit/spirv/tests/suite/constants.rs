@@ -29,7 +29,9 @@ fn lanes_agree_on_what_nothing_changes() {
             let [first, second] = kernel.params() else { panic!("there are two") };
             assert_eq!((first.is_constant(), second.is_constant()), (is_constant, false), "{name}");
             let divergent = kernel.stats().divergent_branches;
-            assert_eq!(divergent < most, is_constant, "{name} on {case}");
+            // Loops over variables in memory diverge in any case.
+            let is_in_memory = case.is_checked() && case.level == Level::Unoptimized;
+            assert_eq!(divergent < most, is_constant && !is_in_memory, "{name} on {case}");
             case.run(&kernel, LaunchConfig::grid_1d(50), &[Arg::from(&sizes), Arg::from(&out)]);
             assert_eq!(case.read(&out), sums(50), "{name} on {case}");
         }

@@ -15,4 +15,5 @@ mod scalar;
 mod shaders;
 mod structures;
 mod support;
+mod unwritten;
 mod vectors;

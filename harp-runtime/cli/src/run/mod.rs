@@ -78,7 +78,8 @@ pub(super) struct Launch {
     /// An argument of the kernel (see below); may be given several times
     #[arg(long, value_name = "[NAME=]ARGUMENT", allow_hyphen_values = true, value_parser = argument)]
     arg: Vec<Argument>,
-    /// Check what the kernel does with memory: bounds, uninitialized memory, races, types of elements
+    /// Check what the kernel does with memory: bounds, uninitialized memory, races, types of elements. OpenCL C is compiled
+    /// without optimization for that, unless `--cl-option` asks for some
     #[arg(long)]
     check: bool,
     /// Trap where a lane reads from a shared register what it has not written itself
@@ -116,7 +117,10 @@ fn extents(text: &str) -> Result<[u64; 3], &'static str> {
 impl Run {
     pub(super) fn run(self) -> Result<(), CliError> {
         let arch = self.target.arch;
-        let source = self.program.load(arch)?;
+        let source = match self.launch.check {
+            true => self.program.load_as_written(arch)?,
+            false => self.program.load(arch)?,
+        };
         if self.list {
             let kernels = self.program.kernels_by_name(&source, arch)?;
             return Output::Stdout.write(listing(kernels)?.as_bytes());

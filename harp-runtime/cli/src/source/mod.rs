@@ -74,9 +74,24 @@ impl ProgramFile {
 
     /// Reads the program, and compiles it to SPIR-V if it is in another language than this and CLIF.
     pub(super) fn load(&self, arch: ArchId) -> Result<Source, CliError> {
+        self.load_from(arch, "-O2")
+    }
+
+    /// The same with all accesses to memory that the program has, for checks. What is not written before it is read, say,
+    /// compilers take for whatever suits them.
+    pub(super) fn load_as_written(&self, arch: ArchId) -> Result<Source, CliError> {
+        Ok(match self.load_from(arch, "-O0")? {
+            Source::Spirv(module) => Source::Spirv(Box::new(module.with_variables_in_memory())),
+            clif @ Source::Clif(_) => clif,
+        })
+    }
+
+    /// The same; OpenCL C is optimized at this level, if the options say nothing else.
+    fn load_from(&self, arch: ArchId, level: &str) -> Result<Source, CliError> {
         let language = self.language();
         if let Some(Language::OpenCl(standard)) = language {
-            return self.spirv(&opencl::compile(&self.file, arch, standard, &self.cl_option)?);
+            let bytes = opencl::compile(&self.file, arch, standard, level, &self.cl_option)?;
+            return self.spirv(&bytes);
         }
         if !self.cl_option.is_empty() {
             return Err(SourceError::NotOpenCl { file: self.file.clone() }.into());

@@ -36,7 +36,8 @@ const LLVM_SPIRV: Tool = Tool {
 /// The module of a program for a machine with words of this size, without unsupported constructs of newer versions of the
 /// language. What the compiler warns about goes to standard error.
 ///
-/// The program is in the language of the last option that says so, at first `standard`.
+/// The program is in the language of the last option that says so, at first `standard`, and is optimized at the level of the
+/// last option that says so, at first `level`.
 ///
 /// Of optimized code llvm-spirv refuses some: `freeze`, which clang makes where a quotient and its remainder are used, and
 /// integers of odd widths. Then the program is compiled without optimization, whatever the options ask for.
@@ -44,6 +45,7 @@ pub(super) fn compile(
     file: &Input,
     arch: ArchId,
     standard: &str,
+    level: &str,
     options: &[String],
 ) -> Result<Vec<u8>, CliError> {
     let Input::File(source) = file else {
@@ -76,7 +78,7 @@ pub(super) fn compile(
         LLVM_SPIRV.run(file, &[bitcode.as_os_str(), OsStr::new("-o"), module.as_os_str()])
     };
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
-    translate("-O2", &options).or_else(|error| match error {
+    translate(level, &options).or_else(|error| match error {
         SourceError::Refused { tool, .. } if LLVM_SPIRV.names.contains(&tool) => {
             // A level that was asked for would win.
             let is_level = |option: &&str| option.starts_with("-O");

@@ -141,6 +141,21 @@ fn kernels_work_in_place() {
 }
 
 #[test]
+fn variables_that_are_read_before_they_are_written_are_found() {
+    let line = |options: &str| {
+        let module = module("unwritten.32.O0.spv");
+        format!(
+            "run {} -a harp32 --kernel number --grid 4 --arg i32x4 --arg 3{options}",
+            module.display()
+        )
+    };
+    succeeds(Path::new("."), &line(""));
+    let (code, _, message) = fails(Path::new("."), &line(" --check"));
+    assert_eq!(code, 1);
+    assert!(message.contains("uninitialized: load of i32 by work-item (3, 0, 0)"), "{message}");
+}
+
+#[test]
 fn kernels_test_for_the_null_pointer_and_are_found_to_use_it() {
     let line =
         |file: &Path, rest: &str| format!("run {} -a harp32 --grid 3 {rest}", file.display());

@@ -39,15 +39,14 @@ fn opencl_c_goes_through_clang_and_llvm_spirv() {
     };
     fs::write(path.join("k.cl"), "kernel").unwrap();
     fs::copy(path.join("k.cl"), path.join("k.clcpp")).unwrap();
-    let run_file = |file: &str, level: Option<&str>| {
+    let run_file = |file: &str, options: &[&str]| {
         let mut harp = Command::new(env!("CARGO_BIN_EXE_harp"));
         let paths = format!("{}:/usr/bin:/bin", path.display());
         harp.env("PATH", paths).env("HERE", path).current_dir(path);
         harp.args(["run", file, "-a", "harp64", "--list", "--cl-option", "-DN=3"]);
-        harp.args(level.map(|level| format!("--cl-option={level}"))).output().unwrap()
+        harp.args(options).output().unwrap()
     };
-    let run_with = |level: Option<&str>| run_file("k.cl", level);
-    let run = || run_with(None);
+    let run = || run_file("k.cl", &[]);
     tool("clang-14", "echo \"$*\" > $HERE/clang.args; echo careful >&2");
     let copy = format!("cp {} \"$3\"", peers("kernels.64.O2.spv").display());
     tool("llvm-spirv-14", &copy);
@@ -60,16 +59,27 @@ fn opencl_c_goes_through_clang_and_llvm_spirv() {
     assert!(args.contains(" -O2 -DN=3 k.cl -o "), "{args}");
     assert!(args.contains(" -fgnu89-inline "), "{args}");
 
+    // Checks are about the program as it is written.
+    for (options, level) in
+        [(&["--check"][..], "-O0"), (&["--check", "--cl-option=-O1"], "-O0 -DN=3 -O1")]
+    {
+        assert!(run_file("k.cl", options).status.success());
+        let args = fs::read_to_string(path.join("clang.args")).unwrap();
+        assert!(args.contains(&format!(" {level} ")), "{args}");
+    }
+
     // C++ has no such functions, and refuses the option.
     for (file, standard) in
         [("k.clcpp", None), ("k.cl", Some("-cl-std=clc++1.0")), ("k.cl", Some("-cl-std=CLC++"))]
     {
-        assert!(run_file(file, standard).status.success());
+        let option = standard.map(|standard| format!("--cl-option={standard}"));
+        let options: Vec<&str> = option.iter().map(String::as_str).collect();
+        assert!(run_file(file, &options).status.success());
         let args = fs::read_to_string(path.join("clang.args")).unwrap();
         assert!(args.contains(standard.unwrap_or("-cl-std=clc++ ")), "{args}");
         assert!(!args.contains("-fgnu89-inline"), "{args}");
     }
-    assert!(run_file("k.clcpp", Some("-cl-std=CL2.0")).status.success());
+    assert!(run_file("k.clcpp", &["--cl-option=-cl-std=CL2.0"]).status.success());
     assert!(fs::read_to_string(path.join("clang.args")).unwrap().contains(" -fgnu89-inline "));
 
     // What clang has optimized is not always translated.
@@ -80,7 +90,7 @@ fn opencl_c_goes_through_clang_and_llvm_spirv() {
     assert!(args.contains(" -O0 -DN=3 k.cl -o "), "{args}");
     let refuse = refuse.replace("-O2", "-O1");
     tool("llvm-spirv-14", &format!("{refuse}\n{copy}"));
-    assert!(run_with(Some("-O1")).status.success());
+    assert!(run_file("k.cl", &["--cl-option=-O1"]).status.success());
     let args = fs::read_to_string(path.join("clang.args")).unwrap();
     assert!(args.contains(" -O0 -DN=3 k.cl -o "), "{args}");
     tool("llvm-spirv-14", "echo no >&2; exit 1");

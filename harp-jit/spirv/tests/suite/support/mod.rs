@@ -90,8 +90,9 @@ impl Case {
         kernel.compile(&options).unwrap_or_else(|error| panic!("{name} for {self}: {error}"))
     }
 
-    /// Whether launches are checked, in which nothing may be found, unless their configuration has other checks.
-    fn is_checked(&self) -> bool {
+    /// Whether launches are checked, in which nothing may be found, unless their configuration has other checks. Then variables are
+    /// in memory.
+    pub(crate) fn is_checked(&self) -> bool {
         let machine = self.arch.to_string();
         match self.level {
             Level::Unoptimized => machine == "4w32/16/32/16+x",
@@ -149,7 +150,12 @@ pub(crate) fn everywhere(name: &str, test: impl Fn(&Case)) {
         for level in [Level::Unoptimized, Level::Optimized] {
             let divergence = STRATEGIES[(number + level as usize) % STRATEGIES.len()];
             let device = Device::new(DeviceConfig::new(arch)).unwrap();
-            test(&Case { arch, level, divergence, module: module(name, arch, level), device });
+            let module = module(name, arch, level);
+            let case = Case { arch, level, divergence, module, device };
+            test(&match case.is_checked() {
+                true => Case { module: case.module.with_variables_in_memory(), ..case },
+                false => case,
+            });
         }
     }
 }
