@@ -30,7 +30,8 @@ pub struct Checks {
     pub bounds: bool,
     /// Loads from bytes that nobody has written: of buffers that were allocated without contents, of
     /// memory of a work-group, of stack slots. What a front end marks as [copies](harp_jit::COPIED), as those of structures in
-    /// OpenCL C, may read such bytes, which are then not written where they are copied to.
+    /// OpenCL C, may read such bytes, which are then not written where they are copied to. So may loads of which nothing
+    /// depends on what they read: it is not used, stored where it comes from, or moved from stack slot to stack slot.
     pub uninitialized: bool,
     /// Accesses that should be aligned at addresses that are not, of which the machine moves only a part or at which it
     /// traps: those of CLIF with the flag `aligned`, atomic ones, and of SPIR-V all but those of which the module says

@@ -299,13 +299,11 @@ impl Body<'_, '_> {
         }
     }
 
-    /// An atomic access to at most a word. With the extension, work-items have none that take a loop, which lanes would
-    /// leave at different times.
+    /// An atomic access. With the extension, work-items have none that take a loop which lanes would leave at different
+    /// times.
     pub(super) fn atomic(&mut self, b: &mut Builder<'_>) {
-        let word = self.plan.word();
         let in_lockstep = self.own.is_some() && self.plan.family.extension;
-        let types: Vec<Type> = INTS.into_iter().filter(|ty| ty.bits() <= word.bits()).collect();
-        let ty = self.choices.one(&types);
+        let ty = self.choices.one(&INTS);
         let size = ty.bytes();
         let (base, _) = self.block(b, Use::Write);
         let offset = self.choices.below(BLOCK / size as usize) as i64 * i64::from(size);
