@@ -290,8 +290,6 @@ words! {
         Begin,
         /// The end of its stack frame.
         Stack,
-        /// The work-item has ordered its accesses to memory: the stored word says which and how, by the bits of [`Order`].
-        Order,
         /// The value that the next access stores, or a word that differs where such values differ.
         Value,
         /// The address of the stack slot that the next access is to.
@@ -311,13 +309,13 @@ impl MonitorWord {
     }
 
     /// The distance from the first address to the word that stands for the `index`th access to memory in the code of
-    /// its function. The stored word is the address.
+    /// its function. The stored word is the address; of what orders accesses, bits of [`Order`].
     pub const fn access_offset(index: u32, word: WordSize) -> u64 {
         (Self::ALL.len() as u64 + index as u64) * word.bytes() as u64
     }
 }
 
-/// What a word stored to [`MonitorWord::Order`] says.
+/// What is stored in place of an address to report that accesses to memory are ordered.
 #[derive(Clone, Copy, Debug)]
 pub struct Order;
 

@@ -27,13 +27,13 @@ mod roots;
 use moves::Moves;
 use roots::{Found, Roots};
 
-/// An access to memory as the program says it.
+/// An access to memory as the program says it, or what orders such.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct MemoryAccess {
     /// What it does.
     pub kind: AccessKind,
-    /// The type that is loaded or stored.
+    /// The type that is loaded or stored; a word for what orders accesses.
     #[serde(with = "crate::scalar")]
     pub ty: Type,
     /// The address should be a multiple of so many bytes, or the machine moves only a part of what is accessed: 1 if the
@@ -62,6 +62,8 @@ pub enum AccessKind {
     Store,
     /// It reads and writes, atomically.
     Atomic,
+    /// It is a barrier or a fence, which orders accesses.
+    Order,
 }
 
 /// An object in memory that an address points into.
@@ -121,7 +123,15 @@ pub(crate) fn report(
     let mut copied: HashMap<Value, u32> = HashMap::new();
     for inst in insts {
         if let Some(order) = order_of(reporter.at.func, inst) {
-            reporter.order(inst, order);
+            reporter.order(inst, order, table.len());
+            table.push(MemoryAccess {
+                kind: AccessKind::Order,
+                ty: word_int(word),
+                alignment: 1,
+                is_copied: false,
+                copy_of: None,
+                roots: Vec::new(),
+            });
         } else if let Some(access) = Access::by(reporter.at.func, inst) {
             let Some(Found { roots, slot }) = roots.of_address(access.address) else { continue };
             reporter.access(inst, access, slot, table.len());
@@ -150,7 +160,7 @@ pub(crate) fn report(
     table
 }
 
-/// What an instruction orders: a word for [`MonitorWord::Order`]. None if it orders nothing.
+/// What an instruction orders, if it is a barrier or a fence: bits of [`Order`].
 fn order_of(func: &Function, inst: Inst) -> Option<u64> {
     let all = Order::GROUP | Order::OTHER;
     if func.dfg.insts[inst].opcode() == Opcode::Fence {
@@ -236,12 +246,12 @@ impl Reporter<'_> {
         }
     }
 
-    /// Reports a barrier when it has been passed, or a fence.
-    fn order(&mut self, inst: Inst, order: u64) {
+    /// Reports a barrier when it has been passed, or a fence: number `index` of what is reported.
+    fn order(&mut self, inst: Inst, order: u64, index: usize) {
         self.at.goto_after_inst(inst);
         self.at.set_srcloc(self.at.func.srcloc(inst));
         let order = self.at.ins().iconst(word_int(self.word), order.cast_signed());
-        self.store(order, MonitorWord::Order.offset(self.word));
+        self.store_numbered(order, index);
     }
 
     /// Reports access number `index` before it happens.
@@ -261,8 +271,13 @@ impl Reporter<'_> {
             0 => access.address,
             offset => self.at.ins().iadd_imm_s(access.address, i64::from(offset)),
         };
+        self.store_numbered(address, index);
+    }
+
+    /// Stores to the word with a number.
+    fn store_numbered(&mut self, value: Value, index: usize) {
         let index = u32::try_from(index).expect("CLIF numbers instructions with 32 bits");
-        self.store(address, MonitorWord::access_offset(index, self.word));
+        self.store(value, MonitorWord::access_offset(index, self.word));
     }
 
     fn store(&mut self, value: Value, offset: u64) {

@@ -38,8 +38,8 @@ pub struct Checks {
     /// that they are aligned to less than their size. To accesses that are wider than the machine's word, alignment to a
     /// word is enough.
     pub alignment: bool,
-    /// Accesses of two work-items to the same bytes, one of them a store, that no barrier orders; atomic accesses are
-    /// in order among themselves. Two stores of the same value are no race. Accesses of the
+    /// Accesses of two work-items to the same bytes, one of them a store, that no barrier orders, and barriers of which
+    /// work-items of a group wait at different ones; atomic accesses are in order among themselves. Two stores of the same value are no race. Accesses of the
     /// host to buffers of queued commands, before it knows that these have ended, are refused.
     pub races: bool,
     /// Accesses whose type is not that of the buffer's elements. Kernels of compilers that move vectors and structures in

@@ -52,6 +52,11 @@ pub enum FindingKind {
         /// Whether there is a barrier between the two, which does not order accesses to this memory.
         passes_barrier: bool,
     },
+    /// It is a barrier, and a work-item of the same group has waited at another one instead.
+    Barriers {
+        /// The other barrier.
+        other: Access,
+    },
     /// It changes a buffer, though a parameter of the kernel promises that nothing does.
     Constant {
         /// The number of that parameter.
@@ -74,7 +79,7 @@ pub struct Access {
     pub kind: AccessKind,
     /// The type that is loaded or stored.
     pub ty: Type,
-    /// The address of the first byte.
+    /// The address of the first byte; of a barrier it means nothing.
     pub address: u64,
     /// The position of the work-item in the grid.
     pub work_item: [u64; 3],
@@ -153,13 +158,14 @@ impl fmt::Display for Target {
 
 impl fmt::Display for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = match self.kind {
-            AccessKind::Load => "load",
-            AccessKind::Store => "store",
-            _ => "atomic access",
-        };
+        match self.kind {
+            AccessKind::Load => write!(f, "load of {}", self.ty)?,
+            AccessKind::Store => write!(f, "store of {}", self.ty)?,
+            AccessKind::Order => f.write_str("barrier")?,
+            _ => write!(f, "atomic access of {}", self.ty)?,
+        }
         let [x, y, z] = self.work_item;
-        write!(f, "{what} of {} by work-item ({x}, {y}, {z})", self.ty)?;
+        write!(f, " by work-item ({x}, {y}, {z})")?;
         if let Some([x, y, z]) = self.group {
             write!(f, " of group ({x}, {y}, {z})")?;
         }
@@ -189,6 +195,9 @@ impl fmt::Display for Finding {
                     f.write_str(", before a barrier that does not order this memory")?;
                 }
             }
+            FindingKind::Barriers { other } => {
+                write!(f, "different barriers: {access}, and {other}")?;
+            }
             FindingKind::Constant { parameter, buffer } => {
                 write!(f, "constant: {access}, which parameter {parameter}")?;
                 if buffer.0.is_some() {
@@ -201,6 +210,7 @@ impl fmt::Display for Finding {
             }
         }
         match target {
+            _ if access.kind == AccessKind::Order => {}
             Some(target) => {
                 let (start, bytes) = target.range();
                 let offset = i128::from(access.address) - i128::from(start);

@@ -299,6 +299,7 @@ pub(super) fn findings(error: &LaunchError) -> Vec<Value> {
             FindingKind::Race { .. } => "race",
             FindingKind::ElementType { .. } => "element type",
             FindingKind::Constant { .. } => "constant",
+            FindingKind::Barriers { .. } => "barriers",
             _ => "other",
         };
         json!({

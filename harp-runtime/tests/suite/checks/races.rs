@@ -38,6 +38,34 @@ fn races_within_a_group() {
 }
 
 #[test]
+fn work_items_of_a_group_wait_at_the_same_barrier() {
+    let device = device("4w32/16/8/4");
+    let kernel = |apart: bool| {
+        compiled(device.arch(), &move |b| {
+            let (to, own, i) = (b.buffer::<i32>("to"), b.local_id(0), b.global_id(0));
+            let low = b.ins().icmp_imm_u(IntCC::UnsignedLessThan, own, 8);
+            let value = b.word_const(1);
+            // Only whole warps part, else they would trap.
+            if apart {
+                b.if_else(low, |b| b.barrier(), |b| b.barrier());
+            } else {
+                b.if_then(low, |b| b.store(to, i, value));
+                b.barrier();
+            }
+            b.store(to, i, value);
+        })
+    };
+    let to = device.buffer_zeroed::<i32>(32).unwrap();
+    let groups = LaunchConfig::grid_1d(32).with_groups_1d(16);
+    assert_eq!(findings(&device, &kernel(false), groups, &[Arg::from(&to)]), None);
+    let found = one(&device, &kernel(true), groups, &[Arg::from(&to)]);
+    let FindingKind::Barriers { other } = &found.kind else { panic!("{found}") };
+    assert_eq!((found.count, found.access.group), (2, other.group));
+    assert_ne!(found.access.place, other.place);
+    assert!(found.to_string().starts_with("different barriers: barrier by work-item ("), "{found}");
+}
+
+#[test]
 fn races_between_groups_and_work_items() {
     let device = device("4w32/16/32/16+x");
     let (all, none) = (device.buffer_zeroed::<i32>(4096).unwrap(), LaunchConfig::grid_1d(256));

@@ -6,16 +6,20 @@ use std::ops::Range;
 
 use harp_emu::{Device, DeviceStore, LaneStore};
 use harp_isa::WordSize;
-use harp_isa::abi::{LaneField, MonitorWord};
+use harp_isa::abi::{LaneField, MonitorWord, Order};
 use harp_jit::{AccessKind, MemoryAccess, SourcePlace};
 
 use crate::checks::Checks;
-use crate::finding::{Access, Finding, FindingKind};
+use crate::finding::Finding;
 use crate::items::Items;
 use crate::ordered::Ordered;
 use crate::races::{Do, Now, Races, Stamp};
 use crate::regions::{Allowed, GroupPlaces, Regions};
 use crate::unwritten::Unwritten;
+
+mod found;
+
+use found::Wrong;
 
 /// Bytes between lanes' addresses up to which it pays to look at all at once.
 const LARGEST_HULL: u64 = 4096;
@@ -93,6 +97,8 @@ pub struct Monitor {
     following: Vec<u64>,
     /// The number of the group that each place runs, once it has begun.
     groups: Vec<Option<u32>>,
+    /// By place: the last work-item that has passed a barrier, and where.
+    passed: Vec<Stamp>,
     races: Races,
     unwritten: Unwritten,
     /// Which bytes were not written of those that a lane's last load at a site has read to copy them, if there are any.
@@ -171,6 +177,7 @@ impl Monitor {
             slots: Vec::new(),
             following: Vec::new(),
             groups: Vec::new(),
+            passed: Vec::new(),
             races: last_races.restart(items),
             unwritten,
             copied: HashMap::new(),
@@ -180,23 +187,6 @@ impl Monitor {
             numbers: HashMap::new(),
             more: 0,
         }
-    }
-
-    /// What was found. `place_of` says where the code at an address comes from.
-    pub fn finish(&mut self, place_of: &PlaceOf<'_>) -> Found {
-        let mut list = std::mem::take(&mut self.findings);
-        let describe = |access: &mut Access, site: u32| {
-            (access.place, access.function) = place_of(self.sites[site as usize].pc);
-        };
-        for (&(_, site, other), index) in &self.numbers {
-            let Some(finding) = index.and_then(|index| list.get_mut(index)) else { continue };
-            describe(&mut finding.access, site);
-            if let FindingKind::Race { other: access, .. } = &mut finding.kind {
-                describe(access, other);
-            }
-        }
-        let unwritten = self.tracks_written.then(|| std::mem::take(&mut self.unwritten));
-        Found { list, more: self.more, unwritten, races: std::mem::take(&mut self.races) }
     }
 
     /// The number of a warp's first lane.
@@ -233,10 +223,12 @@ impl Monitor {
         let (place, memory) = places.of_warp(store.core, store.warp);
         if self.groups.len() <= place {
             self.groups.resize(place + 1, None);
+            self.passed.resize(place + 1, Stamp::default());
         }
         let group = Some(self.numbers_of_items.group(number));
         if self.groups[place] != group {
             self.groups[place] = group;
+            self.passed[place] = Stamp::default();
             self.races.forget(memory.start..memory.end.next_multiple_of(4));
             if self.tracks_written {
                 self.unwritten.forget(memory);
@@ -274,6 +266,26 @@ impl Monitor {
         let number = sites.clone().nth(index as usize)?;
         self.sites[number as usize].pc = pc;
         Some(number)
+    }
+
+    /// Lanes of a warp have passed a barrier or a fence.
+    fn order(&mut self, at: &Reported<'_>) {
+        let DeviceStore { core, warp, .. } = *at.store;
+        for lane in at.store.lanes() {
+            let own = at.first + usize::from(lane.lane);
+            self.ordered[own].order(&mut self.stamps[own], lane.value);
+        }
+        self.follow(at.first);
+        let barrier = at.store.lanes().find(|lane| lane.value & Order::BARRIER != 0);
+        let place = self.regions.groups.map(|places| places.of_warp(core, warp).0);
+        let (Some(lane), Some(place)) = (barrier, place) else { return };
+        let Some(last) = self.passed.get_mut(place) else { return };
+        let now = self.stamps[at.first + usize::from(lane.lane)].at(at.site, false);
+        let last = std::mem::replace(last, now);
+        let is_same = last.barriers == now.barriers && last.item != 0;
+        if self.checks.races && is_same && last.site() != now.site() {
+            self.found(Wrong::Barrier(last), at, lane.lane);
+        }
     }
 
     /// Checks the accesses of a warp's lanes.
@@ -443,74 +455,6 @@ impl Monitor {
             || allowed.in_group.iter().any(in_group)
             || (allowed.anywhere && self.regions.is_anywhere(range, group))
     }
-
-    /// Notes a finding about the access of a lane.
-    fn found(&mut self, wrong: Wrong, at: &Reported<'_>, lane: u8) {
-        let number = at.site;
-        let (code, other) = match wrong {
-            Wrong::Bounds => (0, 0),
-            Wrong::Uninitialized => (1, 0),
-            Wrong::Type => (2, 0),
-            Wrong::Race(other) => (3, other.site()),
-            Wrong::Alignment => (4, 0),
-            Wrong::Constant(number) => (5, number),
-        };
-        let key = (code, number, other);
-        if let Some(&index) = self.numbers.get(&key) {
-            match index {
-                Some(index) => self.findings[index].count += 1,
-                None => self.more += 1,
-            }
-            return;
-        }
-        if self.findings.len() >= self.checks.limit {
-            self.numbers.insert(key, None);
-            self.more += 1;
-            return;
-        }
-        let (own, address) = (at.first + usize::from(lane), at.store.values[usize::from(lane)]);
-        let allowed = &self.sites[number as usize].allowed;
-        let access = self.described(number, address, self.stamps[own].item);
-        let target = self.regions.target(allowed, address, at.group.as_ref(), self.slots[own]);
-        let kind = match wrong {
-            Wrong::Bounds => FindingKind::OutOfBounds,
-            Wrong::Uninitialized => FindingKind::Uninitialized,
-            Wrong::Alignment => {
-                let alignment = self.sites[number as usize].access.alignment;
-                FindingKind::Misaligned { alignment }
-            }
-            Wrong::Type => {
-                let expected = allowed.wrong_type.unwrap_or(access.ty);
-                FindingKind::ElementType { expected }
-            }
-            Wrong::Constant(parameter) => {
-                FindingKind::Constant { parameter, buffer: self.regions.name_of(parameter) }
-            }
-            Wrong::Race(other) => {
-                let is_passed =
-                    self.numbers_of_items.are_of_one_group(self.stamps[own].item, other.item)
-                        && self.stamps[own].barriers != other.barriers;
-                let other = self.described(other.site(), address, other.item);
-                FindingKind::Race { other, passes_barrier: is_passed }
-            }
-        };
-        self.numbers.insert(key, Some(self.findings.len()));
-        self.findings.push(Finding { kind, access, target, count: 1 });
-    }
-
-    fn described(&self, site: u32, address: u64, item: u32) -> Access {
-        let access = &self.sites[site as usize].access;
-        let work_item = self.numbers_of_items.position(item);
-        Access {
-            kind: access.kind,
-            ty: access.ty,
-            address,
-            work_item,
-            group: self.numbers_of_items.group_of(work_item),
-            place: None,
-            function: None,
-        }
-    }
 }
 
 impl fmt::Debug for Monitor {
@@ -526,18 +470,6 @@ fn hull(store: &DeviceStore<'_>, bytes: u64) -> Range<u64> {
     let addresses = || store.lanes().map(|lane| lane.value);
     let (first, last) = addresses().fold((u64::MAX, 0), |(a, b), x| (a.min(x), b.max(x)));
     first..last.saturating_add(bytes)
-}
-
-/// What is wrong with an access.
-#[derive(Clone, Copy, Debug)]
-enum Wrong {
-    Bounds,
-    Uninitialized,
-    Alignment,
-    Type,
-    Race(Stamp),
-    /// With the number of the parameter that promises otherwise.
-    Constant(u32),
 }
 
 impl Device for Monitor {
@@ -559,13 +491,6 @@ impl Device for Monitor {
                 }
             }
             Some(MonitorWord::Stack) => {}
-            Some(MonitorWord::Order) => {
-                for lane in store.lanes() {
-                    let own = first + usize::from(lane.lane);
-                    self.ordered[own].order(&mut self.stamps[own], lane.value);
-                }
-                self.follow(first);
-            }
             Some(MonitorWord::Value) => keep(&mut self.values[lanes], store),
             Some(MonitorWord::Slot) => keep(&mut self.slots[lanes], store),
             _ => {
@@ -573,7 +498,11 @@ impl Device for Monitor {
                 if let Some(site) = self.site(pc, index) {
                     let memory = |places: GroupPlaces| places.of_warp(core, warp).1;
                     let group = self.regions.groups.map(memory);
-                    self.access(&Reported { store, first, site, group });
+                    let at = Reported { store, first, site, group };
+                    match self.sites[site as usize].access.kind {
+                        AccessKind::Order => self.order(&at),
+                        _ => self.access(&at),
+                    }
                 }
             }
         }
