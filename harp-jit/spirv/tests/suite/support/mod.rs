@@ -80,7 +80,10 @@ impl Case {
     }
 
     pub(crate) fn kernel(&self, name: &str) -> Kernel {
-        let kernel = self.module.kernel(name, self.arch);
+        let kernel = match self.is_checked() {
+            true => self.module.clone().with_variables_in_memory().kernel(name, self.arch),
+            false => self.module.kernel(name, self.arch),
+        };
         let kernel = kernel.unwrap_or_else(|error| panic!("{name} for {self}: {error}"));
         let options = CompileOptions {
             divergence: self.divergence,
@@ -150,12 +153,7 @@ pub(crate) fn everywhere(name: &str, test: impl Fn(&Case)) {
         for level in [Level::Unoptimized, Level::Optimized] {
             let divergence = STRATEGIES[(number + level as usize) % STRATEGIES.len()];
             let device = Device::new(DeviceConfig::new(arch)).unwrap();
-            let module = module(name, arch, level);
-            let case = Case { arch, level, divergence, module, device };
-            test(&match case.is_checked() {
-                true => Case { module: case.module.with_variables_in_memory(), ..case },
-                false => case,
-            });
+            test(&Case { arch, level, divergence, module: module(name, arch, level), device });
         }
     }
 }
