@@ -73,6 +73,7 @@
 //! | `observe`, `record`, `begin` | what is seen of a machine; where warps are for long, and where they begin |
 //! | `stats`, `translated`, `known`, `shared` | what is counted; regions with host code; what a tier knows of programs; the thread that translates |
 //! | `tier` | how warps come to regions, enter them, leave them; when these are made and given up |
+//! | `native` | the tier as machines and devices see it |
 #![deny(unsafe_code)]
 
 mod begin;
@@ -85,6 +86,7 @@ mod homes;
 mod known;
 mod lent;
 mod live;
+mod native;
 mod observe;
 mod record;
 mod region;
@@ -100,6 +102,6 @@ mod waiting;
 #[cfg(test)]
 mod tests;
 
+pub use native::{Calls, Native};
 pub use shared::{USUAL, When};
 pub use stats::{LeaveCounts, TierStats};
-pub use tier::{Calls, Native};

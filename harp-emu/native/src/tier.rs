@@ -1,6 +1,5 @@
-//! The tier: which regions are translated, when, and how warps get there.
+//! What the tier does for a core: which regions are translated, when, and how warps get there.
 
-use std::any::Any;
 use std::collections::HashMap;
 use std::mem::take;
 use std::ops::Range;
@@ -8,9 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use harp_emu::{
-    BarrierRule, Frame, HostCode, HostEnd, HostTier, MemoryWords, RegisterWords, Resume, Resumes,
+    BarrierRule, Frame, HostCode, HostEnd, MemoryWords, RegisterWords, Resume, Resumes,
 };
-use harp_isa::ArchId;
 
 use crate::frame::Leave;
 use crate::known::Program;
@@ -18,100 +16,10 @@ use crate::lent::Lent;
 use crate::observe::digest;
 use crate::record::{LEAST_ISSUED, Recorder, Seen, Step};
 use crate::region::Key;
-use crate::rules::{Assumed, Callee, MANY_REGISTERS, RETURNS, Rules};
+use crate::rules::{Assumed, Callee, MANY_REGISTERS, Rules};
 use crate::shape::Shape;
 use crate::shared::{Shared, State, When};
-use crate::stats::TierStats;
 use crate::translated::{Formed, Tally, Translated};
-
-/// Runs hot regions of programs in host code: a tier for [`Machine::set_host_tier`](harp_emu::Machine::set_host_tier).
-///
-/// Its clones are the same tier. It may serve any number of machines, one after the other or at the same time; what
-/// one has translated serves the others as far as they run the same instructions.
-#[derive(Clone, Debug)]
-pub struct Native {
-    shared: Arc<Shared>,
-    callee: Option<Callee>,
-}
-
-/// What a program promises about one of its functions.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Calls {
-    /// The address of the function. It keeps the calling convention of [`harp_isa::abi`] and returns nothing. Where it jumps
-    /// to its link register, it returns.
-    pub function: u64,
-    /// Bytes of its code, by which the tier tells it from others that take turns with it in the same memory.
-    pub bytes: u64,
-    /// How many registers of a lane hold arguments. Of those that lanes share, the ones of
-    /// [`KernelEntry`](harp_isa::abi::KernelEntry) may.
-    pub arguments: u8,
-    /// Addresses behind calls of the function; the first four are used.
-    pub returns: Vec<u64>,
-}
-
-impl Native {
-    /// A tier without regions. `None` if it has no code for this host.
-    pub fn new(when: When) -> Option<Native> {
-        Some(Native { shared: Arc::new(Shared::new(when)?), callee: None })
-    }
-
-    /// The same tier for programs that promise this. It then keeps registers and predicates exact only as far as the
-    /// program may still read them: where a machine stops, others may have any value. All else stays exact.
-    pub fn for_calls(&self, calls: &Calls) -> Native {
-        let mut returns = [None; RETURNS];
-        for (place, &address) in returns.iter_mut().zip(&calls.returns) {
-            *place = Some(address);
-        }
-        let Calls { function: start, bytes, arguments, .. } = *calls;
-        let callee = Some(Callee { start, bytes, arguments: arguments.min(32), returns });
-        Native { shared: self.shared.clone(), callee }
-    }
-
-    /// What it has done so far, what is being translated included; what running machines do is counted when they end.
-    pub fn stats(&self) -> TierStats {
-        self.shared.stats()
-    }
-}
-
-impl HostTier for Native {
-    fn for_core(
-        &self,
-        arch: ArchId,
-        lane_words: usize,
-        barriers: BarrierRule,
-        before: Option<Box<dyn HostCode>>,
-    ) -> Box<dyn HostCode> {
-        let shape = Shape::new(arch, lane_words);
-        let before = before.and_then(|code| (code as Box<dyn Any>).downcast::<CoreCode>().ok());
-        let is_same = |code: &CoreCode| {
-            Arc::ptr_eq(&code.shared, &self.shared)
-                && (code.shape, code.barriers, code.callee) == (shape, barriers, self.callee)
-        };
-        if let Some(code) = before.filter(|code| is_same(code)) {
-            return code;
-        }
-        Box::new(CoreCode {
-            shared: self.shared.clone(),
-            shape,
-            barriers,
-            callee: self.callee,
-            program: 0,
-            version: None,
-            adopted: Vec::new(),
-            places: HashMap::new(),
-            recent: [(u64::MAX, None); RECENT],
-            lent: Vec::new(),
-            range: 0..0,
-            pause: FIRST_PAUSE,
-            blocks: 0,
-            begins: false,
-            recorder: Recorder::default(),
-            turn: 0,
-            told: Tally::default(),
-            went_on: 0,
-        })
-    }
-}
 
 /// The place of an instruction in a region.
 #[derive(Clone, Copy, Debug)]
@@ -175,7 +83,7 @@ type Pieces<'a, 'b> = (&'a mut RegisterWords<'b>, &'a mut [u64; 64], MemoryWords
 const RECENT: usize = 64;
 
 /// Host code for a core.
-struct CoreCode {
+pub(crate) struct CoreCode {
     shared: Arc<Shared>,
     shape: Shape,
     barriers: BarrierRule,
@@ -280,6 +188,47 @@ impl HostCode for CoreCode {
 }
 
 impl CoreCode {
+    /// The code of a core that has run nothing yet.
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        shape: Shape,
+        barriers: BarrierRule,
+        callee: Option<Callee>,
+    ) -> CoreCode {
+        CoreCode {
+            shared,
+            shape,
+            barriers,
+            callee,
+            program: 0,
+            version: None,
+            adopted: Vec::new(),
+            places: HashMap::new(),
+            recent: [(u64::MAX, None); RECENT],
+            lent: Vec::new(),
+            range: 0..0,
+            pause: FIRST_PAUSE,
+            blocks: 0,
+            begins: false,
+            recorder: Recorder::default(),
+            turn: 0,
+            told: Tally::default(),
+            went_on: 0,
+        }
+    }
+
+    /// Whether it is code of this tier, for programs that promise this, on such a machine.
+    pub(crate) fn is_of(
+        &self,
+        shared: &Arc<Shared>,
+        shape: Shape,
+        barriers: BarrierRule,
+        callee: Option<Callee>,
+    ) -> bool {
+        Arc::ptr_eq(&self.shared, shared)
+            && (self.shape, self.barriers, self.callee) == (shape, barriers, callee)
+    }
+
     /// The place of the instruction at `pc`, if host code has it.
     fn place(&mut self, pc: u64) -> Option<&Place> {
         let recent = &mut self.recent[(pc ^ pc >> 6) as usize % RECENT];

@@ -48,6 +48,7 @@ use crate::vcode::VCode;
 mod clif;
 mod inputs;
 mod program;
+mod record;
 #[cfg(test)]
 pub(crate) mod tests;
 mod vcode;
@@ -56,8 +57,9 @@ mod warp;
 pub(crate) use inputs::Inputs;
 use inputs::mix;
 use program::Program;
-pub(crate) use warp::End;
-use warp::{Fault, Record, Warp};
+pub(crate) use record::End;
+use record::{Fault, Record};
+use warp::Warp;
 
 /// The number of comparisons per function, each with its own inputs and number of lanes.
 const ROUNDS: usize = 3;
@@ -184,7 +186,7 @@ pub(super) fn effects(func: &Function, plan: &Plan, inputs: &Inputs, fuel: u64) 
     let program = Program::of_function(func, Some(plan), Known::KERNEL);
     let mut warp = Warp::recording(&program, inputs);
     warp.run(fuel).unwrap_or_else(|fault| panic!("{}", stuck(fault, &program)));
-    let seen = |record: &Record, event: &warp::Event| Seen {
+    let seen = |record: &Record, event: &record::Event| Seen {
         inst: Inst::from_u32(u32::try_from(program.ops[event.op].source).unwrap()),
         time: event.time,
         operands: record.values[event.operands.clone()].to_vec(),
@@ -270,7 +272,7 @@ fn differs(
     let new = new.describe(record.events[number].op);
     match operand {
         None => What::Effect { lane, number, old, new },
-        Some(warp::Operand { index, wanted, given }) => {
+        Some(record::Operand { index, wanted, given }) => {
             What::Operand { lane, index, wanted, given, old, new }
         }
     }

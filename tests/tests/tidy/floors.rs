@@ -52,6 +52,7 @@ const CRATES: [(&str, Floors); 11] = [
             &["known", "lent"],
             &["shared"],
             &["tier"],
+            &["native"],
         ],
     ),
     (
