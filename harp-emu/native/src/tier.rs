@@ -106,7 +106,7 @@ pub(crate) struct CoreCode {
     recorder: Recorder,
     /// Which of the places at which host code can be left is next, where that is wanted.
     turn: u64,
-    /// What is not in the tier's [`TierStats`] yet: of the tallies, what is told.
+    /// What is not in the tier's [`TierStats`](crate::stats::TierStats) yet: of the tallies, what is told.
     told: Tally,
     went_on: u64,
 }
