@@ -198,6 +198,17 @@ pub const fn stack_reserve_bytes(word: WordSize) -> u32 {
     64 * word.bytes() as u32
 }
 
+/// By how many bytes less than the size of a stack the first stack pointers of a warp's lanes are apart. Lanes mostly access
+/// the same slots of their stacks at a time. Apart by a power of two of some size, these would compete for the same sets of
+/// the host's caches.
+pub const fn stack_skew_bytes(stack_bytes: u64) -> u64 {
+    match stack_bytes / 128 {
+        skew @ 8..32 => skew,
+        32.. => 32,
+        _ => 0,
+    }
+}
+
 /// The registers that hold a kernel's parameters when it is called.
 #[derive(Clone, Copy, Debug)]
 pub struct KernelEntry;

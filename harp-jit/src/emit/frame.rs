@@ -19,7 +19,7 @@
 use std::ops::Range;
 
 use cranelift_codegen::ir::TrapCode;
-use harp_isa::abi::{LaneField, RegisterRoles, stack_reserve_bytes};
+use harp_isa::abi::{LaneField, RegisterRoles, stack_reserve_bytes, stack_skew_bytes};
 use harp_isa::{ArchId, Gpr, Op, Opcode, Pred, WordSize};
 
 use super::Emitter;
@@ -166,16 +166,18 @@ impl Frame {
 /// The smallest stack that a lane is given, in bytes.
 const MIN_LANE_STACK: u64 = 256;
 
-/// The stack size that a lane needs for a kernel whose frames take `bytes`: the lane control block, the word
-/// above the first stack pointer and `bytes`, rounded up to a power of two.
-pub(crate) fn lane_stack_bytes(bytes: u64, word: WordSize) -> u64 {
-    let needed = bytes.saturating_add(besides_frames(word));
-    needed.checked_next_power_of_two().unwrap_or(u64::MAX).max(MIN_LANE_STACK)
+/// The stack size that a lane needs for a kernel whose frames take `bytes`, at most 2^32: a power of two.
+pub(crate) fn lane_stack_bytes(bytes: u64, arch: ArchId) -> u64 {
+    let size = (bytes + besides_frames(arch.word())).next_power_of_two().max(MIN_LANE_STACK);
+    // The skew takes half a stack at most.
+    if frame_room(size, arch) < bytes { 2 * size } else { size }
 }
 
-/// The number of bytes for frames in a stack of this size.
-pub(crate) fn frame_room(stack_bytes: u64, word: WordSize) -> u64 {
-    stack_bytes.saturating_sub(besides_frames(word))
+/// The number of bytes for frames in a stack of this size: without the lane control block, the word above the first stack
+/// pointer, and by how much that of the last lane is lower than that of the first.
+pub(crate) fn frame_room(stack_bytes: u64, arch: ArchId) -> u64 {
+    let skew = (u64::from(arch.lanes()) - 1) * stack_skew_bytes(stack_bytes);
+    stack_bytes.saturating_sub(besides_frames(arch.word()) + skew)
 }
 
 /// The size of the lane control block and of the word that keeps the stack pointer inside the stack.

@@ -124,11 +124,11 @@ pub(crate) fn emit(
     let (given, limit, stack_bytes) = match lane_stack {
         LaneStack::OfKernel { shared: None } => {
             let all = total.unwrap_or_else(|| frame.bytes());
-            let needed = lane_stack_bytes(all.min(MAX_LANE_STACK), arch.word());
+            let needed = lane_stack_bytes(all.min(MAX_LANE_STACK), arch);
             (all, MAX_LANE_STACK / 2, needed)
         }
         LaneStack::OfKernel { shared: Some(bytes) } | LaneStack::OfFunction { bytes } => {
-            let room = frame_room(bytes.into(), arch.word()).saturating_sub(reserve);
+            let room = frame_room(bytes.into(), arch).saturating_sub(reserve);
             (frame.bytes(), room, bytes.into())
         }
     };

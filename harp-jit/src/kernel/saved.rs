@@ -81,7 +81,7 @@ impl TryFrom<SavedKernel> for Kernel {
         let functions: Vec<FunctionCode> = functions.collect::<Result<_, _>>()?;
         check_names(&entry, &functions, saved.data.iter().flatten())?;
         let stack = saved.lane_stack_bytes;
-        let has_room = emit::frame_room(stack.into(), arch.word()) > 0;
+        let has_room = emit::frame_room(stack.into(), arch) > 0;
         if !stack.is_power_of_two() || stack > MAX_STACK_BYTES || !has_room {
             return Err("the size of a lane's stack is none".into());
         }

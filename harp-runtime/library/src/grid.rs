@@ -65,8 +65,10 @@ words! {
         StackShift = "D_STACK_SHIFT",
         /// The address of the first lane's stack.
         Stacks = "D_STACKS",
-        /// The offset from the base of a lane's stack to its first stack pointer.
+        /// The offset from the base of a warp's first lane's stack to its first stack pointer.
         StackTop = "D_STACK_TOP",
+        /// By how many bytes that offset is smaller for each lane of a warp than for the one before.
+        StackSkew = "D_STACK_SKEW",
         /// Whether the grid has more than one dimension.
         Spatial = "D_SPATIAL",
         /// The offset from the base of a lane's stack to the stack's limit.

@@ -1,6 +1,8 @@
 //! Plans for how a grid is distributed over the warps of a machine.
 
-use harp_isa::abi::{ArgumentBlock, GroupField, LaneField, LaunchMemory, stack_reserve_bytes};
+use harp_isa::abi::{
+    ArgumentBlock, GroupField, LaneField, LaunchMemory, stack_reserve_bytes, stack_skew_bytes,
+};
 use harp_isa::{ArchId, WordSize};
 use harp_library::{Descriptor, Walk};
 use harp_monitor::GroupPlaces;
@@ -232,6 +234,7 @@ impl Plan {
         set(Descriptor::StackShift, places.stack_bytes.ilog2().into());
         set(Descriptor::Stacks, places.stacks);
         set(Descriptor::StackTop, places.stack_bytes - u64::from(word.bytes()));
+        set(Descriptor::StackSkew, stack_skew_bytes(places.stack_bytes));
         set(Descriptor::Spatial, (self.grid[1..] != [1, 1]).into());
         let limit = LaneField::block_bytes(word) + stack_reserve_bytes(word);
         set(Descriptor::StackLimit, limit.into());

@@ -14,4 +14,5 @@ mod printing;
 mod queues;
 mod replay;
 mod rows;
+mod stacks;
 mod tiers;

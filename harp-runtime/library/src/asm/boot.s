@@ -53,6 +53,9 @@ LANE
         ld %r0, %r3, D_STACK_LIMIT
         add %r0, %sp, %r0
         st %r0, %sp, L_STACK_LIMIT
+        ld %r2, %r3, D_STACK_SKEW
+        mul %r2, %r2, %fp
         ori %fp, %sp, #0
+        sub %sp, %sp, %r2
         ld %r2, %r3, D_STACK_TOP
         add %sp, %sp, %r2
