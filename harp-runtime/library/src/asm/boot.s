@@ -54,7 +54,7 @@ LANE
         add %r0, %sp, %r0
         st %r0, %sp, L_STACK_LIMIT
         ld %r2, %r3, D_STACK_SKEW
-        mul %r2, %r2, %fp
+        mul %r2, %r2, %fp               /* %fp: the lane's number */
         ori %fp, %sp, #0
         sub %sp, %sp, %r2
         ld %r2, %r3, D_STACK_TOP
