@@ -1,6 +1,6 @@
 //! What warps do where they are for long: which blocks they run, and where loops begin.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use harp_emu::Frame;
 
@@ -11,8 +11,12 @@ use crate::observe::{Fetcher, class_of};
 use crate::region::Key;
 use crate::shape::Shape;
 
-/// Blocks that are looked at in one recording.
+/// Blocks that are looked at in one recording: a multiple of so many, and at most.
 const STEPS: u32 = 2048;
+const MOST_STEPS: u32 = 8 * STEPS;
+/// How often warps come to the hottest loop from outside in a recording, unless that takes too long: else what is around
+/// the loop is not seen, and the region is known in part.
+const LEAST_ENTERED: usize = 2;
 /// Blocks that pass at most until a warp comes to the head of the loop that was found.
 const TRIES: u32 = 4096;
 /// Host code that issues fewer instructions in a visit than this costs more than it gains: visits of 25 took 1.8 times the
@@ -47,8 +51,10 @@ struct Loading {
 #[derive(Debug, Default)]
 pub(crate) struct Recorder {
     seen: Seen,
-    /// Blocks to which control came back, and how often.
-    heads: HashMap<Key, u32>,
+    /// Blocks that a warp ran one after the other.
+    steps: Vec<(Key, Key)>,
+    /// The warp that was last seen, and its block.
+    last: Option<(u16, Key)>,
     beginnings: Beginnings,
     /// How many instructions there are from an address to the end of its block, and whether the last one is one that
     /// host code leaves to the interpreter.
@@ -56,8 +62,6 @@ pub(crate) struct Recorder {
     /// Instructions that were looked at, and how many of them host code leaves to the interpreter.
     issued: u64,
     foreign: u64,
-    /// The warp that was last seen, and where its block began.
-    last: Option<(u16, u64)>,
     phase: Phase,
     /// How often blocks were looked at instruction by instruction.
     looks: HashMap<u64, u32>,
@@ -70,7 +74,7 @@ pub(crate) struct Recorder {
 enum Phase {
     #[default]
     Idle,
-    /// Looks at so many blocks more.
+    /// Looks at blocks, and has looked at so many.
     Records(u32),
     /// Waits for a warp at this block, for so many blocks more.
     Seeks(Key, u32),
@@ -92,11 +96,11 @@ impl Recorder {
     }
 
     pub(crate) fn start(&mut self) {
-        self.phase = Phase::Records(STEPS);
-        self.heads.clear();
+        self.phase = Phase::Records(0);
+        self.steps.clear();
+        self.last = None;
         self.beginnings.start();
         (self.issued, self.foreign) = (0, 0);
-        self.last = None;
         if self.seen.blocks.len() > MOST_SEEN {
             self.seen.blocks.clear();
         }
@@ -133,20 +137,18 @@ impl Recorder {
         self.seen.blocks.insert(key);
         match &mut self.phase {
             Phase::Idle => return Step::Nothing,
-            Phase::Records(left) if *left > 0 => {
-                *left -= 1;
-                if self.last.is_some_and(|(other, pc)| other == warp && key.pc <= pc) {
-                    *self.heads.entry(key).or_default() += 1;
-                }
-                self.last = Some((warp, key.pc));
+            Phase::Records(looked) => {
+                let looked = *looked + 1;
+                let last = self.last.replace((warp, key)).filter(|(other, _)| *other == warp);
+                self.steps.extend(last.map(|(_, from)| (from, key)));
                 self.beginnings.look_at(warp, key, frame.stats.steps);
-            }
-            Phase::Records(_) => {
-                let Some(head) = self.hottest() else {
-                    self.phase = Phase::Idle;
-                    return Step::Nothing;
+                self.phase = match looked.is_multiple_of(STEPS) {
+                    true => self.decide(looked),
+                    false => Phase::Records(looked),
                 };
-                self.phase = Phase::Seeks(head, TRIES);
+                if self.is_idle() {
+                    return Step::Nothing;
+                }
             }
             Phase::Seeks(head, _) if *head == key => {
                 self.phase = Phase::Idle;
@@ -169,15 +171,22 @@ impl Recorder {
         Step::Wait(self.look(key, count, shape, frame))
     }
 
-    /// The head of the region that is wanted most.
-    fn hottest(&mut self) -> Option<Key> {
-        let beginning = self.beginnings.hottest(self.issued);
-        beginning.or_else(|| {
-            let is_worth_it = self.issued >= LEAST_ISSUED * self.foreign;
-            let heads = self.heads.iter().filter(|_| is_worth_it);
-            let (&head, _) = heads.max_by_key(|&(&key, &count)| (count, key))?;
-            Some(head)
-        })
+    /// What comes after so many blocks: a region is wanted where most warps begin or at the head of the hottest loop, or
+    /// what is around that was not seen yet, or no region is wanted.
+    fn decide(&mut self, looked: u32) -> Phase {
+        if let Some(beginning) = self.beginnings.hottest(self.issued) {
+            return Phase::Seeks(beginning, TRIES);
+        }
+        let is_worth_it = self.issued >= LEAST_ISSUED * self.foreign;
+        let Some((head, latch)) = hottest(&self.steps).filter(|_| is_worth_it) else {
+            return Phase::Idle;
+        };
+        let is_inside = |block: &Key| (head.pc..=latch).contains(&block.pc);
+        let entered = self.steps.iter().filter(|(from, to)| !is_inside(from) && is_inside(to));
+        match looked < MOST_STEPS && entered.count() < LEAST_ENTERED {
+            true => Phase::Records(looked),
+            false => Phase::Seeks(head, TRIES),
+        }
     }
 
     /// Looks at one of `left` instructions. Returns how many pass until it wants to be asked again.
@@ -220,5 +229,52 @@ impl Recorder {
             }
             (count.max(1), is_foreign)
         })
+    }
+}
+
+/// The head of the loop that went round most often in these steps from block to block, and the address of its last block.
+/// Of loops that go round about as often it is the outermost: a jump back may also lead to where lanes meet.
+fn hottest(steps: &[(Key, Key)]) -> Option<(Key, u64)> {
+    let back = steps.iter().filter(|(from, to)| to.pc <= from.pc);
+    let mut rounds: BTreeMap<Key, u32> = BTreeMap::new();
+    back.for_each(|(_, head)| *rounds.entry(*head).or_default() += 1);
+    let most = *rounds.values().max()?;
+    let (&head, _) = rounds.iter().find(|&(_, &count)| 2 * count > most)?;
+    let mut latch = head.pc;
+    // What jumps back into the loop is a part of it.
+    loop {
+        let into = steps.iter().filter(|(_, to)| (head.pc..=latch).contains(&to.pc));
+        let last = into.map(|(from, _)| from.pc).max()?;
+        if last <= latch {
+            return Some((head, latch));
+        }
+        latch = last;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The steps between the blocks at these addresses.
+    fn steps(blocks: &[u64]) -> Vec<(Key, Key)> {
+        let keys: Vec<_> = blocks.iter().map(|&pc| Key::new(pc, true)).collect();
+        keys.windows(2).map(|pair| (pair[0], pair[1])).collect()
+    }
+
+    #[test]
+    fn the_hottest_loop_is_the_one_that_goes_round_most() {
+        assert_eq!(hottest(&steps(&[1, 2, 3, 4])), None);
+        let inner = [2, 3, 3, 3, 3, 5];
+        let outer = [[1].as_slice(), &inner, &inner, &inner].concat();
+        assert_eq!(hottest(&steps(&outer)), Some((Key::new(3, true), 3)));
+        // 4 is where lanes meet that left the loop of 2 to 6.
+        let meets = [1, 2, 4, 6, 4, 6, 2, 4, 6, 4, 6, 2, 4, 6, 7];
+        assert_eq!(hottest(&steps(&meets)), Some((Key::new(2, true), 6)));
+        // A function behind the loop is called in each round.
+        assert_eq!(
+            hottest(&steps(&[2, 3, 9, 4, 2, 3, 9, 4, 2, 3, 5])),
+            Some((Key::new(2, true), 9))
+        );
     }
 }
