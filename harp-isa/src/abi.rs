@@ -293,6 +293,29 @@ impl LaunchMemory {
 }
 
 words! {
+    /// A word of what is added to the positions of a launch's work-items in the grid, for code that asks for it. Images of
+    /// kernels that refer to [`SYMBOL`](Self::SYMBOL) have these words there. They are not written during a launch.
+    pub enum LaunchOffset {
+        /// In the first dimension.
+        X,
+        /// In the second.
+        Y,
+        /// In the third.
+        Z,
+    }
+}
+
+impl LaunchOffset {
+    /// The linker's name of the first word.
+    pub const SYMBOL: &str = "runtime.launch_offset";
+
+    /// The distance of the word from the first, in bytes.
+    pub const fn offset(self, word: WordSize) -> u32 {
+        self as u32 * word.bytes() as u32
+    }
+}
+
+words! {
     /// A word by which code that was compiled to report its accesses to memory tells a device what it does: it stores to
     /// the word's address, which is above the memory.
     pub enum MonitorWord {

@@ -79,6 +79,10 @@ pub const DEFAULT_FUEL: u64 = 1 << 36;
 pub struct LaunchConfig {
     /// Work-items in each dimension. If one of them is 0 nothing runs, which is not an error.
     pub grid: [u64; 3],
+    /// What kernels that ask for it add to the positions of work-items in each dimension:
+    /// [`KernelBuilder::global_offset`](harp_jit::KernelBuilder::global_offset). It is an error if it is not 0 and the kernel
+    /// does not. Reports and findings give positions without it.
+    pub offset: [u64; 3],
     /// Work-items of a work-group in each dimension. The work-items of a group run at the same time on
     /// the same core, can wait for each other and share memory. If the grid is not a multiple of the
     /// groups, those at its end are smaller. `None`: there are no groups.
@@ -127,6 +131,7 @@ impl LaunchConfig {
         let grid = [x, y, z].map(|extent| extent as u64);
         LaunchConfig {
             grid,
+            offset: [0; 3],
             group: None,
             fuel: None,
             time_limit: None,
@@ -135,6 +140,11 @@ impl LaunchConfig {
             audit_shared: false,
             print_bytes: PRINT_BYTES,
         }
+    }
+
+    /// The same grid with an offset.
+    pub fn with_offset(self, offset: [usize; 3]) -> LaunchConfig {
+        LaunchConfig { offset: offset.map(|offset| offset as u64), ..self }
     }
 
     /// The same grid in work-groups of `x` work-items in the first dimension.

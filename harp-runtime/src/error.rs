@@ -35,6 +35,25 @@ pub enum LaunchError {
         /// The most work-items.
         limit: u64,
     },
+    /// Positions of work-items that the machine's word cannot hold.
+    #[error(
+        "a grid of {} x {} x {} work-items with an offset of {}, {}, {}: together they may be at most {limit} in each dimension",
+        grid[0], grid[1], grid[2], given[0], given[1], given[2]
+    )]
+    OffsetTooLarge {
+        /// The offset.
+        given: [u64; 3],
+        /// The extents.
+        grid: [u64; 3],
+        /// The most of both.
+        limit: u64,
+    },
+    /// A launch with an offset of a kernel that does not ask for it.
+    #[error("kernel `{kernel}` takes no offset, but the launch has one")]
+    NoOffset {
+        /// The kernel's name.
+        kernel: String,
+    },
     /// A work-group without work-items.
     #[error("work-groups of {} x {} x {} work-items: there must be one at least", given[0], given[1], given[2])]
     GroupEmpty {

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use harp_emu::SpareCode;
-use harp_isa::abi::{ArgumentBlock, LaunchMemory, Lock};
+use harp_isa::abi::{ArgumentBlock, LaunchMemory, LaunchOffset, Lock};
 use harp_isa::link::Section;
 use harp_isa::object::{Chunk, Permissions};
 use harp_isa::{ArchId, Image, Layout, LinkErrors, Object, Opcode, link};
@@ -34,6 +34,7 @@ pub(crate) struct KernelImage {
     outer_split: u64,
     lock_place: Option<u64>,
     launch_memory: Option<u64>,
+    launch_offset: Option<u64>,
     kernel: Range<u64>,
     read_only: u64,
 }
@@ -45,8 +46,7 @@ impl KernelImage {
         walk: Walk,
     ) -> Result<KernelImage, LinkErrors> {
         let (code, code_bytes) = renamed(kernel);
-        let asks_for_memory = refers_to(&code, LaunchMemory::SYMBOL);
-        let block = argument_block(kernel, asks_for_memory);
+        let block = argument_block(kernel, &code);
         let form = Form { walk, locks: refers_to(&code, Lock::TAKE) };
         let image = link(&[libraries.before(&block, form), &block, &code], 0)?;
         let address = |name| image.symbol(name).expect("the link resolved the name");
@@ -55,7 +55,8 @@ impl KernelImage {
             (address(harp_library::DESCRIPTOR), address(harp_library::ARGUMENTS));
         let outer_split = address(harp_library::OUTER_SPLIT);
         let lock_place = form.locks.then(|| address(harp_library::LOCK_PLACE));
-        let launch_memory = asks_for_memory.then(|| address(LaunchMemory::SYMBOL));
+        let launch_memory = image.symbol(LaunchMemory::SYMBOL);
+        let launch_offset = image.symbol(LaunchOffset::SYMBOL);
         let is_written = |section: &&Section| section.permissions.contains(Permissions::WRITE);
         let written = image.sections.iter().filter(is_written).map(|section| section.address);
         let read_only = written.min().unwrap_or(image.bytes.len() as u64);
@@ -66,6 +67,7 @@ impl KernelImage {
             outer_split,
             lock_place,
             launch_memory,
+            launch_offset,
             kernel,
             read_only,
             image,
@@ -105,6 +107,11 @@ impl KernelImage {
     /// The address of the words about the launch's memory, if the kernel refers to them.
     pub(crate) fn launch_memory(&self) -> Option<u64> {
         self.launch_memory
+    }
+
+    /// The address of the words of the launch's offset, if the kernel refers to them.
+    pub(crate) fn launch_offset(&self) -> Option<u64> {
+        self.launch_offset
     }
 
     /// The addresses of the kernel's code.
@@ -190,8 +197,8 @@ fn renamed(kernel: KernelParts<'_>) -> (Object, u64) {
     (object, bytes)
 }
 
-/// The argument block, and the words about the launch's memory if the kernel asks for them.
-fn argument_block(kernel: KernelParts<'_>, asks_for_memory: bool) -> Object {
+/// The argument block, and the words about the launch's memory and its offset if the kernel's `code` refers to them.
+fn argument_block(kernel: KernelParts<'_>, code: &Object) -> Object {
     let word = usize::from(kernel.object.arch.word().bytes());
     let chunk = |name: &str, words: usize| Chunk {
         name: name.to_owned(),
@@ -204,9 +211,12 @@ fn argument_block(kernel: KernelParts<'_>, asks_for_memory: bool) -> Object {
     };
     let words = ArgumentBlock::HEADER_WORDS as usize + kernel.argument_words();
     let mut chunks = vec![chunk(harp_library::ARGUMENTS, words)];
-    if asks_for_memory {
-        chunks.push(chunk(LaunchMemory::SYMBOL, LaunchMemory::ALL.len()));
-    }
+    let asked = [
+        (LaunchMemory::SYMBOL, LaunchMemory::ALL.len()),
+        (LaunchOffset::SYMBOL, LaunchOffset::ALL.len()),
+    ];
+    let asked = asked.into_iter().filter(|(name, _)| refers_to(code, name));
+    chunks.extend(asked.map(|(name, words)| chunk(name, words)));
     Object { arch: kernel.object.arch, chunks, entry: 0 }
 }
 

@@ -20,7 +20,7 @@ use crate::sealed::{FileError, Format};
 const PAGE: u64 = 4096;
 
 /// Files with a launch.
-const FORMAT: Format = Format { magic: "HARPplay", version: 4, max_bytes: 1 << 32 };
+const FORMAT: Format = Format { magic: "HARPplay", version: 5, max_bytes: 1 << 32 };
 
 /// Why a replay is not read, written or run.
 #[derive(Debug, Error)]

@@ -7,7 +7,7 @@ use cranelift_codegen::ir::{
     self, AbiParam, Block, ExtFuncData, ExternalName, FuncRef, Function, GlobalValueData, Inst,
     InstBuilder, MemFlagsData, Signature, SourceLoc, Type,
 };
-use harp_isa::abi::{ArgumentBlock, LaunchMemory};
+use harp_isa::abi::ArgumentBlock;
 use harp_jit::{ArchId, CallConv, ParamType, Printer, WordSize};
 use hashbrown::HashMap;
 
@@ -18,10 +18,10 @@ pub(crate) enum Item {
     Word(&'static str),
     /// A word of the argument block at an offset.
     Header(u32),
-    /// Where the words about the launch's memory are.
-    LaunchMemory,
-    /// One of these words.
-    MemoryWord(LaunchMemory),
+    /// Where words of the launch are that the linker knows by this name.
+    Words(&'static str),
+    /// One of these words, at an offset.
+    LaunchWord(&'static str, u32),
     /// An argument: its type and the index of its first word.
     Argument(ParamType, u32),
 }
@@ -77,18 +77,18 @@ impl Prologue {
                 })
             }
             Item::Header(offset) => self.constant_word(func, block, offset),
-            Item::LaunchMemory => {
+            Item::Words(name) => {
                 let symbol = func.create_global_value(GlobalValueData::Symbol {
-                    name: ExternalName::testcase(LaunchMemory::SYMBOL),
+                    name: ExternalName::testcase(name),
                     offset: 0.into(),
                     colocated: true,
                     tls: false,
                 });
                 self.insert(func, |at| at.ins().symbol_value(word, symbol))
             }
-            Item::MemoryWord(field) => {
-                let words = self.item(func, Item::LaunchMemory);
-                self.constant_word(func, words, field.offset(self.arch.word()))
+            Item::LaunchWord(name, offset) => {
+                let words = self.item(func, Item::Words(name));
+                self.constant_word(func, words, offset)
             }
             Item::Argument(ty, index) => {
                 let size = self.arch.word();

@@ -7,9 +7,11 @@
 use std::panic::Location;
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
-use cranelift_codegen::ir::{Block, Inst, InstBuilder, InstructionData, Type, Value, types};
+use cranelift_codegen::ir::{
+    Block, ExternalName, GlobalValueData, Inst, InstBuilder, InstructionData, Type, Value, types,
+};
 use harp_isa::WordSize;
-use harp_isa::abi::ArgumentBlock;
+use harp_isa::abi::{ArgumentBlock, LaunchOffset};
 use hashbrown::HashMap;
 
 use super::kernel_source::param_words;
@@ -34,6 +36,8 @@ pub(super) struct Prologue {
     ids: HashMap<Intrinsic, Value>,
     /// Words of the argument block's header, by offset.
     extents: HashMap<u32, Value>,
+    /// Words of the launch's offset, by dimension.
+    offsets: HashMap<u8, Value>,
     /// What identifies the lanes that entered the kernel, once that was asked for.
     pub(super) entered: Vec<Value>,
     /// Where the lane prints to, once the kernel prints, and the load of the print area's address, whose offset is known
@@ -49,6 +53,7 @@ impl Prologue {
             last: None,
             ids: HashMap::new(),
             extents: HashMap::new(),
+            offsets: HashMap::new(),
             entered: Vec::new(),
             printer: None,
         }
@@ -107,6 +112,34 @@ impl KernelBuilder<'_> {
     #[track_caller]
     pub fn global_size(&mut self, dim: u8) -> Value {
         self.extent(ArgumentBlock::grid_extent, dim, Location::caller())
+    }
+
+    /// The offset of the launch in dimension `dim`, 0 to 2: a word, equal in all lanes. A host that runs a grid in pieces gives
+    /// each its place in the whole; [`global_id`](Self::global_id) counts from 0 in all of them. 0 unless the launch has one.
+    ///
+    /// Another dimension is an error.
+    #[track_caller]
+    pub fn global_offset(&mut self, dim: u8) -> Value {
+        let place = Location::caller();
+        let Some(&offset) = LaunchOffset::ALL.get(usize::from(dim)) else {
+            return self.no_dimension(dim, place);
+        };
+        if let Some(&value) = self.prologue.offsets.get(&dim) {
+            return value;
+        }
+        let (ty, distance) = (self.word_int(), offset.offset(self.arch.word()).cast_signed());
+        let words = self.inner.func.create_global_value(GlobalValueData::Symbol {
+            name: ExternalName::testcase(LaunchOffset::SYMBOL),
+            offset: 0.into(),
+            colocated: true,
+            tls: false,
+        });
+        let value = self.in_prologue(place, |at| {
+            let words = at.ins().symbol_value(ty, words);
+            at.ins().load(ty, argument_flags(), words, distance)
+        });
+        self.prologue.offsets.insert(dim, value);
+        value
     }
 
     /// The work-item's position in its work-group in dimension `dim`, 0 to 2: a word, unsigned.

@@ -162,6 +162,9 @@ impl Device {
             return Ok(self.report(kernel, config, Stats::default(), times, branches, printed));
         };
         let image = self.linked(&mut bottom.images, kernel, plan.walk())?;
+        if config.offset != [0; 3] && image.launch_offset().is_none() {
+            return Err(LaunchError::NoOffset { kernel: kernel.name.to_owned() });
+        }
 
         let word = self.arch().word();
         let stack_bytes = u64::from(kernel.lane_stack_bytes);
@@ -180,6 +183,9 @@ impl Device {
         if let Some(place) = image.launch_memory() {
             let words = plan.launch_memory(places, space);
             self.put(place, &word_bytes(word, words.into_iter()));
+        }
+        if let Some(place) = image.launch_offset() {
+            self.put(place, &word_bytes(word, config.offset.into_iter()));
         }
         let _lock = image.lock_place().map(|place| self.lock(place, &plan)).transpose()?;
         let limits = Limits {

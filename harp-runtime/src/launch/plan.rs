@@ -113,6 +113,11 @@ impl Plan {
         let Some((row, items)) = row.zip(items.filter(|&items| items <= limit)) else {
             return Err(LaunchError::GridTooLarge { given: grid, limit });
         };
+        let limit = arch.word().mask();
+        let last = |(extent, offset): (&u64, u64)| extent.checked_add(offset);
+        if !grid.iter().zip(config.offset).all(|dim| last(dim).is_some_and(|end| end <= limit)) {
+            return Err(LaunchError::OffsetTooLarge { given: config.offset, grid, limit });
+        }
         let mut plan = Plan {
             warps: 0,
             grid,

@@ -252,3 +252,47 @@ fn rows_of_memory_are_those_of_the_grid() {
     }
     assert!(with_rows >= 3, "{with_rows}");
 }
+
+#[test]
+fn an_offset_is_what_the_kernel_is_told() {
+    for id in MACHINES {
+        let arch: ArchId = id.parse().unwrap();
+        let mut source = KernelSource::new("shifted", arch);
+        let mut b = KernelBuilder::new(&mut source);
+        let (data, i) = (b.param(ParamType::Pointer), b.global_id(0));
+        let offsets = [2, 0, 1, 0].map(|dim| b.global_offset(dim));
+        let (one, other) = (b.ins().imul(offsets[0], offsets[1]), b.ins().iadd(offsets[2], i));
+        let sum = b.ins().iadd(one, other);
+        let sum = b.ins().isub(sum, offsets[3]);
+        b.store_elem(sum, data, i);
+        b.return_();
+        b.finalize().expect("the kernel is well formed");
+        let kernel = source.compile(&CompileOptions::default()).expect("the kernel compiles");
+        let device = Device::new(DeviceConfig::new(arch)).unwrap();
+        let data = device.buffer_from_slice(&words(arch, 0..10)).unwrap();
+        let launch = |config| device.launch(&kernel, config, &[Arg::from(&data)]);
+        let config = LaunchConfig::grid_1d(10);
+        for offset in [[3, 100, 7], [0, 0, 0]] {
+            launch(config.with_offset(offset)).unwrap();
+            let [x, y, z] = offset.map(|n| n as u64);
+            let mask = arch.word().mask();
+            let expected = (0..10).map(|i| (z * x + y + i).wrapping_sub(x) & mask);
+            assert_eq!(device.read(&data).unwrap(), words(arch, expected), "{id}");
+        }
+        let limit = arch.word().mask();
+        let given = [0, limit, 0];
+        let error = launch(config.with_offset(given.map(|n| n as usize))).unwrap_err();
+        assert_eq!(error, LaunchError::OffsetTooLarge { given, grid: [10, 1, 1], limit }, "{id}");
+    }
+}
+
+#[test]
+fn an_offset_is_not_lost() {
+    let device = Device::new(DeviceConfig::new(ArchId::HARP32)).unwrap();
+    let (kernel, _) = halves(ArchId::HARP32);
+    let data = device.buffer_zeroed::<u32>(40).unwrap();
+    let args = [Arg::from(&data), 40_u32.into(), 1_u32.into()];
+    let config = LaunchConfig::grid_1d(40).with_offset([0, 1, 0]);
+    let error = device.launch(&kernel, config, &args).unwrap_err();
+    assert_eq!(error, LaunchError::NoOffset { kernel: "halves".to_owned() });
+}

@@ -4,7 +4,7 @@ use cranelift_codegen::cursor::FuncCursor;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder};
 use harp_isa::WordSize;
-use harp_isa::abi::ArgumentBlock;
+use harp_isa::abi::{ArgumentBlock, LaunchOffset};
 use rspirv::spirv::BuiltIn;
 
 use crate::error::{Result, SpirvErrorKind};
@@ -44,7 +44,13 @@ impl Translator<'_, '_, '_> {
         let dim = |names: [&'static str; 3]| names.get(component as usize).copied();
         let is_shader = self.module.addressing == Addressing::Logical;
         let value = match builtin {
-            BuiltIn::GlobalInvocationId => self.position(dim(GLOBAL_ID))?,
+            BuiltIn::GlobalInvocationId => {
+                let position = self.position(dim(GLOBAL_ID))?;
+                match self.launch_offset(component) {
+                    Some(offset) => self.at_start(|at| at.ins().iadd(position, offset)),
+                    None => position,
+                }
+            }
             BuiltIn::LocalInvocationId => self.position(dim(LOCAL_ID))?,
             BuiltIn::WorkgroupId => self.position(dim(GROUP_ID))?,
             BuiltIn::WorkgroupSize if is_shader => {
@@ -56,7 +62,10 @@ impl Translator<'_, '_, '_> {
             }
             BuiltIn::NumWorkgroups => self.group_header(ArgumentBlock::group_count, component)?,
             BuiltIn::GlobalSize => self.header(ArgumentBlock::grid_extent, component)?,
-            BuiltIn::GlobalOffset => self.b.ins().iconst(self.unit.word, 0),
+            BuiltIn::GlobalOffset => match self.launch_offset(component) {
+                Some(offset) => offset,
+                None => self.b.ins().iconst(self.unit.word, 0),
+            },
             BuiltIn::WorkDim => self.dimensions()?,
             BuiltIn::GlobalLinearId => self.linear_id()?,
             BuiltIn::LocalInvocationIndex => self.prologue_word("harp_local_index"),
@@ -126,6 +135,13 @@ impl Translator<'_, '_, '_> {
         let name =
             name.ok_or_else(|| SpirvErrorKind::malformed("a built-in value of 4 dimensions"))?;
         Ok(self.prologue_word(name))
+    }
+
+    /// What the launch adds to positions in a dimension, if the kernel is one for such launches.
+    fn launch_offset(&mut self, dim: u32) -> Option<ir::Value> {
+        let words = LaunchOffset::ALL.get(dim as usize).filter(|_| self.module.takes_offset)?;
+        let item = Item::LaunchWord(LaunchOffset::SYMBOL, words.offset(self.unit.arch.word()));
+        Some(self.prologue.item(self.b.func, item))
     }
 
     fn header(&mut self, offset: HeaderOffset, dim: u32) -> Result<ir::Value> {

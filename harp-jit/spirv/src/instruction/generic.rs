@@ -78,8 +78,9 @@ impl Translator<'_, '_, '_> {
             [LaunchMemory::Groups, LaunchMemory::GroupsEnd],
         ];
         ranges.map(|ends| {
-            let [start, end] =
-                ends.map(|end| self.prologue.item(self.b.func, Item::MemoryWord(end)));
+            let word = self.unit.arch.word();
+            let items = ends.map(|end| Item::LaunchWord(LaunchMemory::SYMBOL, end.offset(word)));
+            let [start, end] = items.map(|item| self.prologue.item(self.b.func, item));
             let bytes = self.at_start(|at| at.ins().isub(end, start));
             let distance = self.b.ins().isub(address, start);
             self.b.ins().icmp(IntCC::UnsignedLessThan, distance, bytes)

@@ -91,6 +91,8 @@ pub struct SpirvModule {
     pub(crate) spec_constants: Vec<SpecConstant>,
     /// Whether functions keep their variables in memory, also those that need none.
     pub(crate) keeps_variables: bool,
+    /// Whether launches of its kernels may add something to the positions of work-items.
+    pub(crate) takes_offset: bool,
 }
 
 impl SpirvModule {
@@ -128,6 +130,14 @@ impl SpirvModule {
     /// accessed.
     pub fn with_variables_in_memory(self) -> SpirvModule {
         SpirvModule { keeps_variables: true, ..self }
+    }
+
+    /// The module with kernels that can be launched with a global offset (OpenCL's `global_work_offset`): it is added to
+    /// `get_global_id`, and is what `get_global_offset` gives. Otherwise it is 0, and nothing is added. Shaders have no such
+    /// offset.
+    pub fn with_global_offset(self) -> SpirvModule {
+        let takes_offset = matches!(self.addressing, Addressing::Physical(_));
+        SpirvModule { takes_offset, ..self }
     }
 
     /// The kernels of the module, in the order of its entry points.
@@ -168,6 +178,7 @@ impl SpirvModule {
             entry_points: Vec::new(),
             spec_constants: Vec::new(),
             keeps_variables: false,
+            takes_offset: false,
         };
         let (mut entry_points, mut modes) = (Vec::new(), Vec::new());
         let mut at = 0;

@@ -1,6 +1,6 @@
 //! Work-groups: memory, barriers, copies, atomic operations, ids; and what kernels print.
 
-use crate::support::everywhere;
+use crate::support::{Case, everywhere};
 use harp_runtime::{Arg, Checks, Finding, FindingKind, LaunchConfig, Target};
 
 #[test]
@@ -211,6 +211,35 @@ fn ids_are_those_of_the_work_item() {
             }
             assert_eq!(given[21], 3, "{case}");
         }
+    });
+}
+
+#[test]
+fn a_launch_with_an_offset_shifts_positions_only() {
+    everywhere("groups", |case| {
+        let (grid, offset) = ([4, 3, 2], [100, 2, 1]);
+        let module = case.module.clone().with_global_offset();
+        let case = &Case { module, device: case.device.clone(), ..*case };
+        let place = |[x, y, z]: [u32; 3]| ((z * grid[1] + y) * grid[0] + x) as usize * 24;
+        let last = place([0, 1, 2].map(|d| offset[d] + grid[d] - 1));
+        let out = case.zeros::<u32>(last + 24);
+        let config = LaunchConfig::grid_3d(4, 3, 2).with_groups([2, 3, 1]);
+        let config = config.with_offset(offset.map(|n| n as usize));
+        case.launch("ids", config, &[Arg::from(&out)]);
+        let (mut items, all) = (0, case.read(&out));
+        for z in 0..grid[2] {
+            for (y, x) in (0..grid[1]).flat_map(|y| (0..grid[0]).map(move |x| (y, x))) {
+                let own = [x, y, z];
+                let shifted = [0, 1, 2].map(|d| offset[d] + own[d]);
+                let given = &all[place(shifted)..][..24];
+                assert_eq!(given[..3], shifted, "{case}");
+                assert_eq!(given[3..6], [x % 2, y, 0], "{case}");
+                assert_eq!(given[6..9], [x / 2, 0, z], "{case}");
+                assert_eq!(given[15..21], [grid, offset].concat(), "{case}");
+                items += 1;
+            }
+        }
+        assert_eq!(items, 24);
     });
 }
 

@@ -44,7 +44,7 @@ struct Row {
 impl Kernel {
     pub(super) fn run(&self) -> Result<(), CliError> {
         let arch = self.target.arch;
-        let source = self.program.load(arch)?;
+        let source = self.launch.load(&self.program, arch)?;
         let kernel = self.program.one_kernel(&source, arch)?;
         let mut rows = Vec::new();
         for &strategy in Strategy::value_variants() {

@@ -19,7 +19,7 @@ use super::error::CliError;
 use super::files::Output;
 use super::numbers::{number, seconds, size};
 use super::options::CodeOptions;
-use super::source::{KernelOf, Named, Parameter, ProgramFile};
+use super::source::{KernelOf, Named, Parameter, ProgramFile, Source};
 pub(super) use arguments::ArgumentError;
 use arguments::{Array, Bound, bind};
 use results::{Buffers, Results, findings};
@@ -72,6 +72,9 @@ pub(super) struct Launch {
     /// The work-items in each dimension. Where the program fixes the size of work-groups, as shaders do, whole groups run
     #[arg(long, value_name = "X[,Y[,Z]]", value_parser = extents)]
     grid: Option<[u64; 3]>,
+    /// What is added to positions in the grid in each dimension, as OpenCL's `get_global_offset` gives it
+    #[arg(long, value_name = "X[,Y[,Z]]", value_parser = offsets)]
+    offset: Option<[u64; 3]>,
     /// The work-items of a work-group in each dimension [default: what the program says, else no groups]
     #[arg(long, value_name = "X[,Y[,Z]]", value_parser = extents)]
     group: Option<[u64; 3]>,
@@ -101,15 +104,32 @@ pub(super) struct Launch {
 
 /// Work-items in one to three dimensions.
 fn extents(text: &str) -> Result<[u64; 3], &'static str> {
-    let mut extents = [1; 3];
+    let positive = |part: &str| Some(NonZeroU64::new(number(part).ok()?)?.get());
+    dimensions(text, 1, |part| {
+        positive(part).ok_or("expected one to three positive numbers, such as 1024 or 64,64")
+    })
+}
+
+/// Distances in one to three dimensions.
+fn offsets(text: &str) -> Result<[u64; 3], &'static str> {
+    dimensions(text, 0, |part| {
+        number(part).map_err(|_| "expected one to three numbers, such as 1024 or 64,0")
+    })
+}
+
+/// A number for each dimension; those of the last ones need not be there.
+fn dimensions(
+    text: &str,
+    default: u64,
+    number: impl Fn(&str) -> Result<u64, &'static str>,
+) -> Result<[u64; 3], &'static str> {
+    let mut numbers = [default; 3];
     let mut parts = text.split(',');
-    for (extent, part) in extents.iter_mut().zip(parts.by_ref()) {
-        let positive = number(part).ok().and_then(NonZeroU64::new);
-        *extent =
-            positive.ok_or("expected one to three positive numbers, such as 1024 or 64,64")?.get();
+    for (place, part) in numbers.iter_mut().zip(parts.by_ref()) {
+        *place = number(part)?;
     }
     match parts.next() {
-        None => Ok(extents),
+        None => Ok(numbers),
         Some(_) => Err("there are three dimensions at most"),
     }
 }
@@ -117,10 +137,7 @@ fn extents(text: &str) -> Result<[u64; 3], &'static str> {
 impl Run {
     pub(super) fn run(self) -> Result<(), CliError> {
         let arch = self.target.arch;
-        let source = match self.launch.check {
-            true => self.program.load_as_written(arch)?,
-            false => self.program.load(arch)?,
-        };
+        let source = self.launch.load(&self.program, arch)?;
         if self.list {
             let kernels = self.program.kernels_by_name(&source, arch)?;
             return Output::Stdout.write(listing(kernels)?.as_bytes());
@@ -172,6 +189,7 @@ impl Run {
             let object = json!({
                 "grid": config.grid,
                 "group": config.group,
+                "offset": config.offset,
                 "printed": lines.collect::<Vec<_>>(),
                 "dropped": printed.map_or(0, |printed| printed.dropped),
                 "buffers": buffers,
@@ -229,6 +247,20 @@ impl Prepared {
 }
 
 impl Launch {
+    /// Reads a program for such launches.
+    pub(super) fn load(&self, program: &ProgramFile, arch: ArchId) -> Result<Source, CliError> {
+        let source = match self.check {
+            true => program.load_as_written(arch)?,
+            false => program.load(arch)?,
+        };
+        Ok(match (source, self.offset) {
+            (Source::Spirv(module), Some(_)) => {
+                Source::Spirv(Box::new(module.with_global_offset()))
+            }
+            (source, _) => source,
+        })
+    }
+
     /// The grid and its groups.
     pub(super) fn config(&self, kernel: &KernelOf<'_>) -> Result<LaunchConfig, CliError> {
         let fixed = kernel.local_size();
@@ -245,6 +277,7 @@ impl Launch {
         let mut config = LaunchConfig::grid_1d(1);
         config.grid = grid;
         config.group = group;
+        config.offset = self.offset.unwrap_or_default();
         config.audit_shared = self.audit_shared;
         config.checks = self.check.then(|| {
             let mut checks = Checks::all();

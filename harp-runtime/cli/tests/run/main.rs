@@ -106,6 +106,22 @@ fn work_groups_have_local_memory() {
 }
 
 #[test]
+fn a_part_of_a_grid_has_its_place_in_the_whole() {
+    let file = peers("kernels.64.O2.spv");
+    let line = format!("run {} -a harp64 --kernel saxpy --grid 3", file.display());
+    let args = "--arg f32x8:1 --arg f32:0..8 --arg 10 --print y";
+    let printed = succeeds(Path::new("."), &format!("{line} {args} --offset 4"));
+    assert_eq!(printed, "y: 0 1 2 3 14 15 16 7\n");
+    let (code, _, message) =
+        fails(Path::new("."), &format!("{line} {args} --offset 18446744073709551615"));
+    assert_eq!(code, 1);
+    assert!(message.contains("an offset of 18446744073709551615, 0, 0"), "{message}");
+    let (code, _, message) = fails(Path::new("."), &format!("{line} {args} --offset 1,2,3,4"));
+    assert_eq!(code, 2);
+    assert!(message.contains("there are three dimensions at most"), "{message}");
+}
+
+#[test]
 fn kernels_print_and_constants_are_specialized() {
     let folder = TempDir::new().unwrap();
     let line = format!(
