@@ -30,6 +30,8 @@ enum Value {
     Parts(Box<[Id]>),
     /// All bits are zero. Undefined values are, too.
     Zero,
+    /// The operation that gives it is wrong or not supported, which matters to those who use it.
+    Refused(Box<SpirvErrorKind>),
 }
 
 /// A constant.
@@ -92,17 +94,22 @@ impl Constants {
         self.insert(inst, value)
     }
 
-    /// Defines a constant with these scalars.
+    /// Defines a constant with these scalars, or one that cannot be used.
     pub(crate) fn define_result(
         &mut self,
         inst: Instruction<'_>,
         types: &Types,
-        scalars: Vec<Scalar>,
+        scalars: Result<Vec<Scalar>>,
     ) -> Result<()> {
-        if scalars.len() as u64 != types.get(inst.ty)?.leaves {
-            return Err(SpirvErrorKind::malformed("a constant does not fit its type"));
-        }
-        self.insert(inst, Value::Scalars(scalars.into()))
+        let leaves = types.get(inst.ty)?.leaves;
+        let value = match scalars {
+            Ok(scalars) if scalars.len() as u64 != leaves => {
+                return Err(SpirvErrorKind::malformed("a constant does not fit its type"));
+            }
+            Ok(scalars) => Value::Scalars(scalars.into()),
+            Err(error) => Value::Refused(Box::new(error)),
+        };
+        self.insert(inst, value)
     }
 
     fn insert(&mut self, inst: Instruction<'_>, value: Value) -> Result<()> {
@@ -111,7 +118,7 @@ impl Constants {
                 scalars.iter().any(|scalar| matches!(scalar, Scalar::Address { .. }))
             }
             Value::Parts(parts) => parts.iter().any(|part| self.by_id[part].has_addresses),
-            Value::Zero => false,
+            Value::Zero | Value::Refused(_) => false,
         };
         let constant = Constant { ty: inst.ty, value, has_addresses };
         if self.by_id.insert(inst.id, constant).is_some() {
@@ -148,8 +155,12 @@ impl Constants {
         for (&part, index) in inst.operands.iter().zip(0..) {
             let (expected, _) = types.part(inst.ty, index)?;
             let given = self.ty(part)?;
-            // Translators do not always keep signs apart.
-            if given != expected && !types.differ_in_sign(given, expected) {
+            // Translators do not always keep signs apart, or what pointers are to, and take an integer for a null pointer.
+            let is_null = || {
+                matches!(types.kind(expected), Ok(Kind::Pointer { .. }))
+                    && self.scalar(part, types) == Ok(Scalar::Bits(0))
+            };
+            if given != expected && !types.are_alike(given, expected) && !is_null() {
                 return Err(SpirvErrorKind::Mismatch {
                     id: part,
                     given: types.describe(given),
@@ -200,6 +211,7 @@ impl Constants {
                 let count = types.get(*ty)?.leaves as usize;
                 scalars.resize(scalars.len() + count, Scalar::Bits(0));
             }
+            Value::Refused(error) => return Err(SpirvErrorKind::clone(error)),
         }
         Ok(())
     }

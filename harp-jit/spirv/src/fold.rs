@@ -122,6 +122,11 @@ impl Fold<'_> {
             ty = of;
             bytes = bytes.wrapping_add(offset);
         }
+        let (_, target) = self.types.pointer(self.inst.ty)?;
+        if ty != target {
+            let (given, expected) = (self.types.describe(ty), self.types.describe(target));
+            return Err(SpirvErrorKind::Mismatch { id: self.inst.id, given, expected });
+        }
         match self.constants.scalar(base, self.types)? {
             Scalar::Address { variable, offset } => {
                 Ok(vec![Scalar::Address { variable, offset: offset.wrapping_add(bytes) }])

@@ -18,6 +18,8 @@ const MAX_SCALARS: u64 = 128;
 #[derive(Clone, Copy)]
 struct Pointer {
     variable: Id,
+    /// The type of what it points to.
+    ty: Id,
     /// Whether the pointer is cast, which marks a variable's life at most.
     is_marker: bool,
 }
@@ -59,6 +61,11 @@ fn is_pointer(module: &SpirvModule, pointer: Id) -> bool {
     matches!(found, Ok(Kind::Pointer { .. }))
 }
 
+/// The type of what a pointer of this type is to.
+fn pointee(module: &SpirvModule, pointer: Id) -> Option<Id> {
+    module.types.pointer(pointer).ok().map(|(_, ty)| ty)
+}
+
 fn instructions<'m>(
     module: &'m SpirvModule,
     function: &'m Function,
@@ -76,11 +83,19 @@ fn remaining(
     if candidates.is_empty() {
         return candidates;
     }
-    let mut pointers: HashMap<Id, Pointer> = candidates
-        .iter()
-        .map(|&variable| (variable, Pointer { variable, is_marker: false }))
-        .collect();
+    let global = |&variable: &Id| {
+        let ty = pointee(module, module.constants.ty(variable).ok()?)?;
+        Some((variable, Pointer { variable, ty, is_marker: false }))
+    };
+    let mut pointers: HashMap<Id, Pointer> = candidates.iter().filter_map(global).collect();
     for inst in instructions(module, function) {
+        if inst.op == Op::Variable
+            && candidates.contains(&inst.id)
+            && let Some(ty) = pointee(module, inst.ty)
+        {
+            let pointer = Pointer { variable: inst.id, ty, is_marker: false };
+            pointers.insert(inst.id, pointer);
+        }
         for (index, id) in inst.ids() {
             let Some(&pointer) = pointers.get(&id) else { continue };
             match use_of(module, inst, index, pointer) {
@@ -110,15 +125,20 @@ fn use_of(module: &SpirvModule, inst: Instruction<'_>, index: usize, pointer: Po
         _ if pointer.is_marker => Use::Escapes,
         (Op::Load, 0) if !inst.is_volatile(1) => Use::Harmless,
         (Op::Store, 0) if !inst.is_volatile(2) => Use::Harmless,
-        (Op::Bitcast, 0) => Use::Derives(Pointer { is_marker: true, ..pointer }),
+        (Op::Bitcast, 0) => match pointee(module, inst.ty) {
+            Some(ty) if ty == pointer.ty || module.types.are_alike(pointer.ty, ty) => {
+                Use::Derives(Pointer { ty, ..pointer })
+            }
+            _ => Use::Derives(Pointer { is_marker: true, ..pointer }),
+        },
         (Op::AccessChain | Op::InBoundsAccessChain, 0) if has_place(module, inst, 1) => {
-            Use::Derives(pointer)
+            part_of(module, inst, pointer)
         }
         (Op::PtrAccessChain | Op::InBoundsPtrAccessChain, 0)
             if is_constant(module, inst.operands.get(1), |index| index == 0)
                 && has_place(module, inst, 2) =>
         {
-            Use::Derives(pointer)
+            part_of(module, inst, pointer)
         }
         (Op::ExtInst, 2..) => {
             let name = inst
@@ -130,6 +150,14 @@ fn use_of(module: &SpirvModule, inst: Instruction<'_>, index: usize, pointer: Po
             if stores { Use::Harmless } else { Use::Escapes }
         }
         _ => Use::Escapes,
+    }
+}
+
+/// An access chain from a pointer.
+fn part_of(module: &SpirvModule, inst: Instruction<'_>, pointer: Pointer) -> Use {
+    match pointee(module, inst.ty) {
+        Some(ty) => Use::Derives(Pointer { ty, ..pointer }),
+        None => Use::Escapes,
     }
 }
 

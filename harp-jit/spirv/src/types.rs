@@ -342,13 +342,16 @@ impl Types {
         })
     }
 
-    /// Whether two types are integers of the same size.
-    pub(crate) fn differ_in_sign(&self, x: Id, y: Id) -> bool {
-        let bits = |ty| match self.kind(ty) {
-            Ok(&Kind::Int { bits, .. }) => Some(bits),
-            _ => None,
-        };
-        bits(x).is_some() && bits(x) == bits(y)
+    /// Whether two types are integers of the same size, or pointers to the same class of memory.
+    pub(crate) fn are_alike(&self, x: Id, y: Id) -> bool {
+        match (self.kind(x), self.kind(y)) {
+            (Ok(Kind::Int { bits, .. }), Ok(Kind::Int { bits: other, .. })) => bits == other,
+            (Ok(Kind::Pointer { .. }), Ok(Kind::Pointer { .. })) => {
+                self.pointer(x).ok().map(|found| found.0)
+                    == self.pointer(y).ok().map(|found| found.0)
+            }
+            _ => false,
+        }
     }
 
     /// The scalars that a value of this type consists of, with their offsets in memory.

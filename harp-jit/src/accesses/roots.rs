@@ -47,6 +47,8 @@ enum Known {
     /// It is no address, as far as is known.
     #[default]
     Plain,
+    /// An index, or an address in any object: what is loaded, given to the function or made of such values.
+    Any,
     /// An address in one of these objects, in ascending order.
     In(SmallVec<[Object; 2]>),
     /// An address in any object.
@@ -62,6 +64,7 @@ impl Known {
     fn or(&self, other: &Known) -> Known {
         match (self, other) {
             (Known::Plain, known) | (known, Known::Plain) => known.clone(),
+            (Known::Any, Known::Any) => Known::Any,
             (Known::In(a), Known::In(b)) => {
                 let mut all: SmallVec<[Object; 2]> = a.iter().chain(b).copied().collect();
                 all.sort_unstable();
@@ -75,7 +78,10 @@ impl Known {
     /// What is known about a sum.
     fn plus(&self, other: &Known) -> Known {
         match (self, other) {
+            (Known::Plain | Known::Any, Known::In(objects))
+            | (Known::In(objects), Known::Plain | Known::Any) => Known::In(objects.clone()),
             (Known::Plain, known) | (known, Known::Plain) => known.clone(),
+            (Known::Any, Known::Any) => Known::Any,
             _ => Known::Anywhere,
         }
     }
@@ -155,10 +161,12 @@ struct Solver<'a> {
 
 impl Solver<'_> {
     fn solve(&mut self) {
-        if let (Some(entry), Some(_)) = (self.func.layout.entry_block(), self.kernel)
-            && let Some(&block) = self.func.dfg.block_params(entry).first()
-        {
-            self.known[block] = Known::one(Object::Arguments);
+        let entry = self.func.layout.entry_block();
+        let params = entry.map_or(&[][..], |entry| self.func.dfg.block_params(entry));
+        match (self.kernel, params) {
+            (Some(_), [arguments, ..]) => self.known[*arguments] = Known::one(Object::Arguments),
+            (Some(_), []) => {}
+            (None, params) => params.iter().for_each(|&param| self.known[param] = Known::Any),
         }
         loop {
             let mut changed = false;
@@ -186,9 +194,13 @@ impl Solver<'_> {
                 }
             }
         }
-        if let &[result] = dfg.inst_results(inst) {
-            let known = self.result(inst);
-            changed |= self.add(result, &known);
+        match dfg.inst_results(inst) {
+            &[result] => changed |= self.add(result, &self.result(inst)),
+            results => {
+                for &result in results {
+                    changed |= self.add(result, &Known::Any);
+                }
+            }
         }
         changed
     }
@@ -218,9 +230,10 @@ impl Solver<'_> {
             InstructionData::Binary { opcode: Opcode::Iadd, .. } => self.sum(args[0], args[1]),
             InstructionData::Binary { opcode: Opcode::Isub, .. } => {
                 match (self.of(args[0]), self.of(args[1])) {
-                    (known, Known::Plain) => known,
+                    (Known::In(objects), Known::Plain | Known::Any) => Known::In(objects),
                     // A distance.
                     (Known::In(_), Known::In(_)) => Known::Plain,
+                    (a @ (Known::Plain | Known::Any), b @ (Known::Plain | Known::Any)) => a.or(&b),
                     _ => Known::Anywhere,
                 }
             }
@@ -230,10 +243,18 @@ impl Solver<'_> {
             InstructionData::Call { .. } => match Intrinsic::of_call(self.func, inst) {
                 Some(Intrinsic::GroupWord(GroupField::Memory)) => Known::one(Object::Group),
                 Some(Intrinsic::AssumeUniform | Intrinsic::OfSomeLane) => self.of(args[0]),
-                Some(_) => Known::Plain,
-                None => Known::Plain,
+                Some(_) => self.made_of(args),
+                None => Known::Any,
             },
-            _ => Known::Plain,
+            _ => self.made_of(args),
+        }
+    }
+
+    /// What is known about a value that is made of others in some way.
+    fn made_of(&self, args: &[Value]) -> Known {
+        match args.iter().all(|&arg| self.of(arg) == Known::Plain) {
+            true => Known::Plain,
+            false => Known::Any,
         }
     }
 
@@ -286,11 +307,11 @@ impl Solver<'_> {
 
     /// What is known about a value loaded from `offset` bytes behind the start of an object.
     fn loaded(&self, address: &Known, offset: i32) -> Known {
-        let Known::In(objects) = address else { return Known::Plain };
+        let Known::In(objects) = address else { return Known::Any };
         match objects[..] {
             [Object::Own] => Known::one(Object::Own),
             [Object::Arguments] => self.argument(offset),
-            _ => Known::Plain,
+            _ => Known::Any,
         }
     }
 
@@ -304,7 +325,7 @@ impl Solver<'_> {
         let words = self.kernel.map_or(&[][..], |kernel| &kernel.words);
         match words.get(word) {
             Some(Some(param)) => Known::one(Object::Param(*param)),
-            Some(None) => Known::Plain,
+            Some(None) => Known::Any,
             // Behind the parameters are the compiler's own arguments.
             None => Known::one(Object::Own),
         }

@@ -327,6 +327,9 @@ impl<'m> Translator<'_, '_, 'm> {
         if args.len() != function.params.len() || inst.ty != function.result {
             return Err(SpirvErrorKind::malformed(format!("%{callee} has another type")));
         }
+        if function.blocks.is_empty() && self.imported(inst)? {
+            return Ok(());
+        }
         let is_void = matches!(module.types.kind(function.result)?, Kind::Void);
         let mut defs = Vec::with_capacity(args.len());
         for (index, &param) in function.params.iter().enumerate() {

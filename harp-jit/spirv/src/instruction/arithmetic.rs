@@ -158,8 +158,7 @@ impl Translator<'_, '_, '_> {
                 self.two_results(inst)?;
             }
             Op::Any | Op::All => {
-                let value = self.vector_of(inst.word(0)?, Of::Bool)?;
-                let mut parts = value.parts.into_iter();
+                let mut parts = self.truths(inst.word(0)?)?.into_iter();
                 let first = parts.next().ok_or_else(|| SpirvErrorKind::malformed("no operand"))?;
                 let result = parts.fold(first, |all, part| match inst.op {
                     Op::Any => self.b.ins().bor(all, part),
@@ -171,6 +170,17 @@ impl Translator<'_, '_, '_> {
             _ => return Ok(false),
         }
         Ok(true)
+    }
+
+    /// The components of a vector of truth values. LLVM's back end also takes integers, of which OpenCL C's `any` and `all` see
+    /// the highest bits.
+    fn truths(&mut self, id: Id) -> Result<Parts> {
+        if self.is_truth(id)? {
+            return Ok(self.vector_of(id, Of::Bool)?.parts);
+        }
+        let value = self.vector_of(id, Of::Int)?;
+        let is_negative = |&part| self.b.ins().icmp_imm_s(IntCC::SignedLessThan, part, 0);
+        Ok(value.parts.iter().map(is_negative).collect())
     }
 
     fn row(&mut self, inst: Instruction<'_>, of: Of, form: Form) -> Result<()> {

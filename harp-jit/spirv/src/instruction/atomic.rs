@@ -10,6 +10,8 @@ use crate::reader::{Id, Instruction};
 use crate::types::Kind;
 use crate::values::Parts;
 
+use super::imported::Atomic;
+
 /// The operations that take an integer: of the instruction, of CLIF.
 const ROWS: [(Op, AtomicRmwOp); 10] = [
     (Op::AtomicExchange, AtomicRmwOp::Xchg),
@@ -81,10 +83,7 @@ impl Translator<'_, '_, '_> {
             }
             Op::AtomicFAddEXT | Op::AtomicFMinEXT | Op::AtomicFMaxEXT => {
                 let (address, ty) = self.atomic_place(inst.word(0)?)?;
-                let value = self.value_of(inst.word(3)?, ty)?.parts[0];
-                if !self.b.func.dfg.value_type(value).is_float() {
-                    return Err(self.mismatch(inst.word(0)?, ty, "a float".to_owned()));
-                }
+                let value = self.float_operand(inst.word(3)?, ty)?;
                 let old = self.float_loop(inst.op, address, value);
                 self.old_value(inst, ty, old)?;
             }
@@ -94,6 +93,40 @@ impl Translator<'_, '_, '_> {
             _ => return Ok(false),
         }
         Ok(true)
+    }
+
+    /// Calls a function that does an atomic operation. Its pointer may be to bytes.
+    pub(super) fn atomic_function(&mut self, inst: Instruction<'_>, what: Atomic) -> Result<()> {
+        let (pointer, ty) = (inst.word(0)?, inst.ty);
+        let address = self.pointer(pointer)?.0.parts[0];
+        if !matches!(self.module.types.kind(ty)?, Kind::Int { .. } | Kind::Float { bits: 32 | 64 })
+        {
+            return Err(self.mismatch(pointer, ty, "a number".to_owned()));
+        }
+        let old = match what {
+            Atomic::WithOne(op) => {
+                let one = self.one(pointer, ty)?;
+                self.exchange(op, address, one)
+            }
+            Atomic::With(op) => {
+                let value = self.value_of(inst.word(1)?, ty)?.parts[0];
+                self.exchange(op, address, value)
+            }
+            Atomic::OnFloat(op) => {
+                let value = self.float_operand(inst.word(1)?, ty)?;
+                self.float_loop(op, address, value)
+            }
+        };
+        self.old_value(inst, ty, old)
+    }
+
+    /// The float that an operand is.
+    fn float_operand(&mut self, operand: Id, ty: Id) -> Result<ir::Value> {
+        let value = self.value_of(operand, ty)?.parts[0];
+        match self.b.func.dfg.value_type(value).is_float() {
+            true => Ok(value),
+            false => Err(self.mismatch(operand, ty, "a float".to_owned())),
+        }
     }
 
     /// The address that an operand is, and the type of the number there.

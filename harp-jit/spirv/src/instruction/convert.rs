@@ -23,12 +23,17 @@ impl Translator<'_, '_, '_> {
             Op::SatConvertSToU => self.integers(inst, true, false, true)?,
             Op::SatConvertUToS => self.integers(inst, false, true, true)?,
             Op::ConvertFToS | Op::ConvertFToU => {
-                self.float_to_integer(inst, inst.op == Op::ConvertFToS, saturates)?;
+                let rounding = self.rounding(inst)?;
+                self.float_to_integer(inst, inst.op == Op::ConvertFToS, saturates, rounding)?;
             }
             Op::ConvertSToF | Op::ConvertUToF => {
-                self.integer_to_float(inst, inst.op == Op::ConvertSToF)?;
+                let rounding = self.rounding(inst)?;
+                self.integer_to_float(inst, inst.op == Op::ConvertSToF, rounding)?;
             }
-            Op::FConvert => self.float_to_float(inst)?,
+            Op::FConvert => {
+                let rounding = self.rounding(inst)?;
+                self.float_to_float(inst, rounding)?;
+            }
             Op::QuantizeToF16 => {
                 let value = self.vector_of(inst.word(0)?, Of::Float)?;
                 let quantize = |t: &mut Self, x| {
@@ -57,7 +62,7 @@ impl Translator<'_, '_, '_> {
     }
 
     /// Integers of other widths; those of `from_signed` have a sign, and results of `to_signed`.
-    fn integers(
+    pub(super) fn integers(
         &mut self,
         inst: Instruction<'_>,
         from_signed: bool,
@@ -107,16 +112,16 @@ impl Translator<'_, '_, '_> {
         mode.map(|mode| FPRoundingMode::from_u32(mode).ok_or_else(unknown)).transpose()
     }
 
-    fn float_to_integer(
+    pub(super) fn float_to_integer(
         &mut self,
         inst: Instruction<'_>,
         signed: bool,
         saturates: bool,
+        rounding: Option<FPRoundingMode>,
     ) -> Result<()> {
         let value = self.vector_of(inst.word(0)?, Of::Float)?;
         let (_, ty) = self.vector_type(inst.ty, Of::Int)?;
         let is_half = self.is_half(value.ty)?;
-        let rounding = self.rounding(inst)?;
         let mut parts = Parts::new();
         for &x in &value.parts {
             let x = if is_half { self.half_to_single(x) } else { x };
@@ -139,14 +144,19 @@ impl Translator<'_, '_, '_> {
         self.set_like(inst, &value, parts)
     }
 
-    fn integer_to_float(&mut self, inst: Instruction<'_>, signed: bool) -> Result<()> {
+    pub(super) fn integer_to_float(
+        &mut self,
+        inst: Instruction<'_>,
+        signed: bool,
+        rounding: Option<FPRoundingMode>,
+    ) -> Result<()> {
         let value = self.vector_of(inst.word(0)?, Of::Int)?;
         let (component, _) = self.module.types.components(inst.ty)?;
         let Kind::Float { bits } = *self.module.types.kind(component)? else {
             return Err(self.mismatch(inst.id, inst.ty, "floats".to_owned()));
         };
         let ty = if bits == 64 { types::F64 } else { types::F32 };
-        let rounding = self.rounding(inst)?.filter(|&mode| mode != FPRoundingMode::RTE);
+        let rounding = rounding.filter(|&mode| mode != FPRoundingMode::RTE);
         let mut parts = Parts::new();
         for &x in &value.parts {
             let wide = self.b.func.dfg.value_type(x).bits().max(32);
@@ -207,7 +217,11 @@ impl Translator<'_, '_, '_> {
         self.b.ins().bitcast(float, ir::MemFlagsData::new(), bits)
     }
 
-    fn float_to_float(&mut self, inst: Instruction<'_>) -> Result<()> {
+    pub(super) fn float_to_float(
+        &mut self,
+        inst: Instruction<'_>,
+        rounding: Option<FPRoundingMode>,
+    ) -> Result<()> {
         let value = self.vector_of(inst.word(0)?, Of::Float)?;
         let width =
             |t: &Self, ty: Id| match t.module.types.kind(t.module.types.components(ty)?.0)? {
@@ -215,7 +229,7 @@ impl Translator<'_, '_, '_> {
                 _ => Err(t.mismatch(ty, ty, "floats".to_owned())),
             };
         let (from, to) = (width(self, value.ty)?, width(self, inst.ty)?);
-        let mode = self.rounding(inst)?.filter(|&mode| mode != FPRoundingMode::RTE && to < from);
+        let mode = rounding.filter(|&mode| mode != FPRoundingMode::RTE && to < from);
         let mut parts = Parts::new();
         for &x in &value.parts {
             parts.push(self.float_of_width(x, from, to, mode));
@@ -225,7 +239,13 @@ impl Translator<'_, '_, '_> {
 
     fn bitcast(&mut self, inst: Instruction<'_>) -> Result<()> {
         match self.def(inst.word(0)?)? {
-            Def::Place(_) | Def::Marker => return self.define(inst.id, Def::Marker),
+            Def::Place(place) => {
+                let (_, ty) = self.module.types.pointer(inst.ty)?;
+                let is_alike = place.ty == ty || self.module.types.are_alike(place.ty, ty);
+                let def = if is_alike { Def::Place(place.part(ty, 0)) } else { Def::Marker };
+                return self.define(inst.id, def);
+            }
+            Def::Marker => return self.define(inst.id, Def::Marker),
             Def::Value(value) if value.ty == inst.ty => {
                 return self.define(inst.id, Def::Value(value));
             }

@@ -24,7 +24,7 @@ impl Translator<'_, '_, '_> {
     }
 
     /// The pointer if it points to memory of the result's class, otherwise null.
-    fn cast_if_in_class(&mut self, inst: Instruction<'_>) -> Result<()> {
+    pub(super) fn cast_if_in_class(&mut self, inst: Instruction<'_>) -> Result<()> {
         let address = self.generic_address(inst)?;
         let (class, _) = self.module.types.pointer(inst.ty)?;
         let [is_own, is_of_group] = self.is_own_or_of_group(address);
@@ -46,15 +46,22 @@ impl Translator<'_, '_, '_> {
 
     /// The memory semantics of what the pointer points to. A work-item's own memory has none.
     fn semantics_of_class(&mut self, inst: Instruction<'_>) -> Result<()> {
+        let memories = [MemorySemantics::WORKGROUP_MEMORY, MemorySemantics::CROSS_WORKGROUP_MEMORY];
+        self.bits_of_class(inst, memories.map(|semantics| semantics.bits()))
+    }
+
+    /// The `cl_mem_fence_flags` of what the pointer points to.
+    pub(super) fn fences_of_class(&mut self, inst: Instruction<'_>) -> Result<()> {
+        self.bits_of_class(inst, [1, 2])
+    }
+
+    /// The bits for memory of the group, or those for memory of all, if the pointer points there.
+    fn bits_of_class(&mut self, inst: Instruction<'_>, [group, all]: [u32; 2]) -> Result<()> {
         let address = self.generic_address(inst)?;
         let (_, ty) = self.vector_type(inst.ty, Of::Int)?;
         let [is_own, is_of_group] = self.is_own_or_of_group(address);
-        let [none, group, all] = [
-            MemorySemantics::empty(),
-            MemorySemantics::WORKGROUP_MEMORY,
-            MemorySemantics::CROSS_WORKGROUP_MEMORY,
-        ]
-        .map(|semantics| self.b.ins().iconst(ty, i64::from(semantics.bits())));
+        let [none, group, all] =
+            [0, group, all].map(|bits| self.b.ins().iconst(ty, i64::from(bits)));
         let shared = self.b.ins().select(is_of_group, group, all);
         let semantics = self.b.ins().select(is_own, none, shared);
         self.check_type(inst, Of::Int, 1)?;

@@ -9,6 +9,7 @@ mod copy;
 mod dot;
 mod generic;
 mod group;
+mod imported;
 mod matrix;
 mod memory;
 mod subgroup;

@@ -254,7 +254,7 @@ impl SpirvModule {
                 let given = given.map(|&(_, value)| value);
                 match inst.op {
                     Op::SpecConstantOp => {
-                        let scalars = fold::evaluate(inst, &self.types, &self.constants)?;
+                        let scalars = fold::evaluate(inst, &self.types, &self.constants);
                         self.constants.define_result(inst, &self.types, scalars)?;
                     }
                     _ => self.constants.define(inst, &self.types, given)?,

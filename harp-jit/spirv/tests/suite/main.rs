@@ -8,6 +8,7 @@ mod errors;
 mod floats;
 mod groups;
 mod hostile;
+mod imported;
 mod integers;
 mod peers;
 mod programs;

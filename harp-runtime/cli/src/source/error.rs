@@ -36,15 +36,10 @@ pub(in super::super) enum SourceError {
     #[error("{file}: `--cl-option` is for OpenCL C")]
     NotOpenCl { file: Input },
     #[error(
-        "{file}: no {what} was found ({}). Install it, for example with `apt-get install {package}`, or compile the program \
-         to SPIR-V elsewhere", tools.join(" or ")
+        "{file}: no compiler of OpenCL C was found: clang and llvm-spirv of the same version, or clang 22. Install one, for \
+         example with `apt-get install clang-14 llvm-spirv-14`, or compile the program to SPIR-V elsewhere"
     )]
-    NoTool {
-        file: Input,
-        what: &'static str,
-        tools: &'static [&'static str],
-        package: &'static str,
-    },
+    NoCompiler { file: Input },
     #[error("cannot run `{tool}`")]
     Tool { tool: &'static str, source: std::io::Error },
     /// A tool has refused the program; what it says is shown as it is.

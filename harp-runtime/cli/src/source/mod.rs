@@ -28,8 +28,8 @@ const SPIRV_MAGIC: [u8; 4] = 0x0723_0203_u32.to_le_bytes();
 /// A program, and how it is made ready for the code generator.
 #[derive(Args)]
 pub(super) struct ProgramFile {
-    /// The program: SPIR-V (.spv), CLIF text (.clif), OpenCL C (.cl) or C++ for OpenCL (.clcpp; by clang and
-    /// llvm-spirv, which must be installed), WGSL (.wgsl) or GLSL (.glsl, .comp); `-` is standard input, with SPIR-V or CLIF
+    /// The program: SPIR-V (.spv), CLIF text (.clif), OpenCL C (.cl) or C++ for OpenCL (.clcpp; by clang, which
+    /// must be installed, and llvm-spirv up to version 21), WGSL (.wgsl) or GLSL (.glsl, .comp); `-` is standard input, with SPIR-V or CLIF
     #[arg(value_name = "FILE")]
     file: Input,
     /// The kernel, if the program has several

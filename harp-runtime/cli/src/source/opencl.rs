@@ -1,7 +1,7 @@
-//! OpenCL C and C++ for OpenCL, which clang and llvm-spirv turn into SPIR-V, if they are installed.
+//! OpenCL C and C++ for OpenCL, which clang turns into SPIR-V, alone or with llvm-spirv, if they are installed.
 
-use std::ffi::OsStr;
-use std::io::{self, ErrorKind, Write};
+use std::env::{self, consts};
+use std::io::{self, Write};
 use std::iter;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -13,25 +13,27 @@ use super::super::error::CliError;
 use super::super::files::Input;
 use super::SourceError;
 
-/// A program of the host, with the names it may have.
-struct Tool {
-    what: &'static str,
-    names: &'static [&'static str],
-    /// What to install.
-    package: &'static str,
+/// Programs of the host that make SPIR-V of OpenCL C.
+#[derive(Clone, Copy)]
+struct Tools {
+    clang: &'static str,
+    /// What translates clang's code; none if clang does that itself.
+    translator: Option<&'static str>,
 }
 
-const CLANG: Tool = Tool {
-    what: "compiler of OpenCL C",
-    names: &["clang-14", "clang"],
-    package: "clang-14 llvm-spirv-14",
-};
+/// The tools, in the order in which they are looked for. Those that this was tested with most come first. Of clang's own
+/// translations, those of version 22 were tested.
+const TOOLS: [Tools; 5] = [
+    Tools { clang: "clang-14", translator: Some("llvm-spirv-14") },
+    Tools { clang: "clang-15", translator: Some("llvm-spirv-15") },
+    Tools { clang: "clang", translator: Some("llvm-spirv") },
+    Tools { clang: "clang-22", translator: None },
+    Tools { clang: "clang", translator: None },
+];
 
-const LLVM_SPIRV: Tool = Tool {
-    what: "translator from LLVM to SPIR-V",
-    names: &["llvm-spirv-14", "llvm-spirv"],
-    package: "llvm-spirv-14",
-};
+/// Extensions of SPIR-V that clang may use in its own translations, beside what is in its core.
+const EXTENSIONS: &str = "-spirv-ext=+SPV_EXT_relaxed_printf_string_address_space,\
+    +SPV_EXT_shader_atomic_float_add,+SPV_EXT_shader_atomic_float_min_max,+SPV_KHR_bit_instructions";
 
 /// The module of a program for a machine with words of this size, without unsupported constructs of newer versions of the
 /// language. What the compiler warns about goes to standard error.
@@ -39,8 +41,8 @@ const LLVM_SPIRV: Tool = Tool {
 /// The program is in the language of the last option that says so, at first `standard`, and is optimized at the level of the
 /// last option that says so, at first `level`.
 ///
-/// Of optimized code llvm-spirv refuses some: `freeze`, which clang makes where a quotient and its remainder are used, and
-/// integers of odd widths. Then the program is compiled without optimization, whatever the options ask for.
+/// Some optimized code cannot be translated: llvm-spirv refuses `freeze`, which clang makes where a quotient and its remainder
+/// are used, and integers of odd widths. Then the program is compiled without optimization, whatever the options ask for.
 pub(super) fn compile(
     file: &Input,
     arch: ArchId,
@@ -49,17 +51,19 @@ pub(super) fn compile(
     options: &[String],
 ) -> Result<Vec<u8>, CliError> {
     let Input::File(source) = file else {
-        let (file, tool) = (file.clone(), CLANG.names[1]);
-        return Err(SourceError::StandardInput { file, tool }.into());
+        return Err(SourceError::StandardInput { file: file.clone(), tool: "clang" }.into());
     };
     // A missing file is reported as for all others.
     file.read()?;
-    let target = match arch.word() {
-        WordSize::Four => "spir",
-        WordSize::Eight => "spir64",
+    let tools = Tools::installed(file)?;
+    let target = match (arch.word(), tools.translator) {
+        (WordSize::Four, Some(_)) => "spir",
+        (WordSize::Eight, Some(_)) => "spir64",
+        (WordSize::Four, None) => "spirv32-unknown-unknown",
+        (WordSize::Eight, None) => "spirv64-unknown-unknown",
     };
     let folder = TempDir::new().map_err(|source| SourceError::Folder { source })?;
-    let (bitcode, module) = (folder.path().join("program.bc"), folder.path().join("program.spv"));
+    let module = folder.path().join("program.spv");
     let fixed = ["-c", "-target", target, standard];
     let mut given = options.iter().map(String::as_str).rev();
     let asked = given.find(|option| option.starts_with("-cl-std=")).unwrap_or(standard);
@@ -68,18 +72,20 @@ pub(super) fn compile(
     let inline = (!is_cpp).then_some("-fgnu89-inline");
     // For the names of parameters, and for places in messages.
     let names = ["-fno-discard-value-names", "-gline-tables-only"];
-    let header = ["-Xclang", "-finclude-default-header", "-emit-llvm"];
-    let args = fixed.iter().chain(&inline).chain(&names).chain(&header);
-    let args: Vec<&OsStr> = args.map(OsStr::new).collect();
-    let files = [source.as_os_str(), OsStr::new("-o"), bitcode.as_os_str()];
+    let header = ["-Xclang", "-finclude-default-header"];
+    let code = match tools.translator {
+        Some(_) => &["-emit-llvm"][..],
+        None => &["-mllvm", EXTENSIONS],
+    };
+    let args = fixed.iter().chain(&inline).chain(&names).chain(&header).chain(code).copied();
+    let args: Vec<&str> = args.collect();
     let translate = |level: &str, options: &[&str]| {
-        let options = iter::once(level).chain(options.iter().copied()).map(OsStr::new);
-        CLANG.run(file, &args.iter().copied().chain(options).chain(files).collect::<Vec<_>>())?;
-        LLVM_SPIRV.run(file, &[bitcode.as_os_str(), OsStr::new("-o"), module.as_os_str()])
+        let args = args.iter().copied().chain([level]).chain(options.iter().copied());
+        tools.run(file, &args.collect::<Vec<_>>(), source, &module)
     };
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
     translate(level, &options).or_else(|error| match error {
-        SourceError::Refused { tool, .. } if LLVM_SPIRV.names.contains(&tool) => {
+        SourceError::Refused { tool, message, .. } if tools.is_translation(tool, &message) => {
             // A level that was asked for would win.
             let is_level = |option: &&str| option.starts_with("-O");
             let options: Vec<&str> = options.into_iter().filter(|o| !is_level(o)).collect();
@@ -94,19 +100,53 @@ fn read(module: &Path) -> Result<Vec<u8>, SourceError> {
     std::fs::read(module).map_err(|source| SourceError::Folder { source })
 }
 
-impl Tool {
-    /// Runs the first of the names that is installed.
-    fn run(&self, file: &Input, args: &[&OsStr]) -> Result<(), SourceError> {
-        for &name in self.names {
-            match Command::new(name).args(args).output() {
-                Err(error) if error.kind() == ErrorKind::NotFound => {}
-                Err(source) => return Err(SourceError::Tool { tool: name, source }),
-                Ok(output) => return finished(file, name, output),
-            }
-        }
-        let Tool { what, names: tools, package } = *self;
-        Err(SourceError::NoTool { file: file.clone(), what, tools, package })
+impl Tools {
+    /// The first tools that are installed.
+    fn installed(file: &Input) -> Result<Tools, SourceError> {
+        let is_there =
+            |tools: &Tools| iter::once(tools.clang).chain(tools.translator).all(is_installed);
+        let missing = || SourceError::NoCompiler { file: file.clone() };
+        TOOLS.into_iter().find(is_there).ok_or_else(missing)
     }
+
+    /// Makes a `module` of a program.
+    fn run(
+        self,
+        file: &Input,
+        args: &[&str],
+        source: &Path,
+        module: &Path,
+    ) -> Result<(), SourceError> {
+        let clang = |to: &Path| {
+            let mut command = Command::new(self.clang);
+            run(file, self.clang, command.args(args).arg(source).arg("-o").arg(to))
+        };
+        let Some(translator) = self.translator else { return clang(module) };
+        let bitcode = module.with_extension("bc");
+        clang(&bitcode)?;
+        run(file, translator, Command::new(translator).arg(&bitcode).arg("-o").arg(module))
+    }
+
+    /// Whether it was the translation that failed, by what a tool said.
+    fn is_translation(self, tool: &str, message: &str) -> bool {
+        match self.translator {
+            Some(translator) => tool == translator,
+            None => message.contains("error in backend"),
+        }
+    }
+}
+
+/// Whether a program of this name is in one of the folders where programs are looked for.
+fn is_installed(name: &str) -> bool {
+    let name = format!("{name}{}", consts::EXE_SUFFIX);
+    let folders = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&folders)
+        .any(|folder| !folder.as_os_str().is_empty() && folder.join(&name).is_file())
+}
+
+fn run(file: &Input, tool: &'static str, command: &mut Command) -> Result<(), SourceError> {
+    let output = command.output().map_err(|source| SourceError::Tool { tool, source })?;
+    finished(file, tool, output)
 }
 
 fn finished(file: &Input, tool: &'static str, output: Output) -> Result<(), SourceError> {

@@ -19,8 +19,9 @@ fn without_clang_the_message_says_what_to_install() {
         assert_eq!(output.status.code(), Some(1));
         assert_eq!(
             message,
-            "error: `kernels.cl`: no compiler of OpenCL C was found (clang-14 or clang). Install it, for example with \
-             `apt-get install clang-14 llvm-spirv-14`, or compile the program to SPIR-V elsewhere\n"
+            "error: `kernels.cl`: no compiler of OpenCL C was found: clang and llvm-spirv of the same version, or clang 22. \
+             Install one, for example with `apt-get install clang-14 llvm-spirv-14`, or compile the program to SPIR-V \
+             elsewhere\n"
         );
     }
 }
@@ -102,4 +103,41 @@ fn opencl_c_goes_through_clang_and_llvm_spirv() {
     assert_eq!(output.status.code(), Some(1));
     let message = String::from_utf8(output.stderr).unwrap();
     assert_eq!(message, "error: `k.cl`: `clang-14` refused it\nk.cl:1:1: error: no\n");
+}
+
+#[test]
+#[cfg(unix)]
+fn new_versions_of_clang_make_spirv_themselves() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = TempDir::new().unwrap();
+    let path = folder.path();
+    let clang = |script: &str| {
+        let copy = format!(
+            "for last; do :; done; /bin/cp {} \"$last\"",
+            peers("kernels.64.O2.spv").display()
+        );
+        let script = format!("#!/bin/sh\necho \"$*\" > $HERE/clang.args\n{script}\n{copy}\n");
+        fs::write(path.join("clang-22"), script).unwrap();
+        fs::set_permissions(path.join("clang-22"), fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    fs::write(path.join("k.cl"), "kernel").unwrap();
+    let run = || {
+        let mut harp = Command::new(env!("CARGO_BIN_EXE_harp"));
+        harp.env("PATH", path).env("HERE", path).current_dir(path);
+        let output = harp.args(["run", "k.cl", "-a", "harp64", "--list"]).output().unwrap();
+        let args = fs::read_to_string(path.join("clang.args")).unwrap();
+        (output.status.success(), String::from_utf8(output.stderr).unwrap(), args)
+    };
+    clang("");
+    let (is_right, _, args) = run();
+    assert!(is_right && args.starts_with("-c -target spirv64-unknown-unknown "), "{args}");
+    assert!(args.contains(" -mllvm -spirv-ext=+SPV_") && args.contains(" -O2 k.cl "), "{args}");
+    clang("case \"$*\" in *-O2*) echo 'fatal error: error in backend: no' >&2; exit 1;; esac");
+    let (is_right, _, args) = run();
+    assert!(is_right && args.contains(" -O0 k.cl "), "{args}");
+    clang("echo 'k.cl:1:1: error: no' >&2; exit 1");
+    let (is_right, message, _) = run();
+    assert!(!is_right);
+    assert_eq!(message, "error: `k.cl`: `clang-22` refused it\nk.cl:1:1: error: no\n");
 }

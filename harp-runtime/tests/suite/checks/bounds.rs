@@ -104,6 +104,30 @@ fn pointers_that_are_chosen_at_run_time_may_be_to_either_buffer() {
 }
 
 #[test]
+fn pointers_that_are_loaded_may_be_to_anything() {
+    let device = device("4w32/16/32/16+x");
+    let kernel = compiled(device.arch(), &|b| {
+        let word = b.word_int();
+        let (places, mask) = (b.param(ParamType::Pointer), b.scalar::<i32>("mask"));
+        let (slot, i) = (stack_slot(b, word.bytes()), b.global_id(0));
+        let loaded = b.load_elem(word, places, i);
+        let aligned = b.ins().band(loaded, mask);
+        let (odd, second) = (b.ins().band_imm_u(i, 1), b.ins().band_imm_u(i, 2));
+        let loaded = b.ins().select(second, aligned, loaded);
+        let chosen = b.ins().select(odd, loaded, slot);
+        let zero = b.word_const(0);
+        b.store_elem(i, chosen, zero);
+    });
+    let data = device.buffer_zeroed::<i32>(16).unwrap();
+    let place = |i: usize| (data.address() as usize + 4 * i) as u32;
+    let places = device.buffer_from_slice(&(0..16).map(place).collect::<Vec<_>>()).unwrap();
+    let args = [Arg::from(&places), (-4).into()];
+    assert_eq!(findings(&device, &kernel, LaunchConfig::grid_1d(16), &args), None);
+    let wanted = (0..16).map(|i| if i % 2 == 1 { i } else { 0 });
+    assert!(device.read(&data).unwrap().into_iter().eq(wanted));
+}
+
+#[test]
 fn group_memory_and_stack_slots_have_ends() {
     for arch in ["harp32", "4w32/16/32/16+x", "8w32/32/8/8"] {
         let device = device(arch);

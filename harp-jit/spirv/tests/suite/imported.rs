@@ -1,0 +1,86 @@
+//! Modules of LLVM's own back end for SPIR-V, which imports functions of OpenCL C.
+
+use harp_runtime::{Arg, LaunchConfig};
+
+use crate::support::everywhere;
+
+#[test]
+fn imported_atomic_functions_lose_nothing() {
+    everywhere("imported", |case| {
+        let n = 50;
+        let cells = case.buffer(&[0, 0, 5, -5, 0, 0]);
+        let more = case.buffer(&[u32::MAX, 1]);
+        let wide = case.buffer(&[-1_i64, -1]);
+        let (swapped, object) = (case.zeros::<f32>(1), case.buffer(&[3]));
+        let old = case.zeros::<i32>(n);
+        let args = [
+            Arg::from(&cells),
+            Arg::from(&more),
+            Arg::from(&wide),
+            Arg::from(&swapped),
+            Arg::from(&object),
+            Arg::from(&old),
+        ];
+        case.line("atomics", n, &args);
+        assert_eq!(case.read(&cells), [50, -50, -49, 49, 7, 50], "{case}");
+        assert_eq!(case.read(&more), [0, u32::MAX], "{case}");
+        assert_eq!(case.read(&wide), [49 << 33, 0], "{case}");
+        assert_eq!((case.read(&swapped), case.read(&object)), (vec![2.5], vec![-49]), "{case}");
+        let mut old = case.read(&old);
+        old.sort_unstable();
+        assert!(old.into_iter().eq(0..n as i32), "{case}");
+    });
+}
+
+#[test]
+fn imported_conversions_are_exact() {
+    everywhere("imported", |case| {
+        let x = [0, 1, -1, i32::MIN, i32::MAX, 0x1234_5678];
+        let y = [0, 1, u64::MAX, 1 << 63 | 1, (1 << 53) + 1, (1 << 54) - 1];
+        let f = [0.0_f32, -0.0, 1e-45, f32::MAX, f32::INFINITY, 0.1];
+        let out = case.zeros::<f64>(8 * x.len());
+        let args = [
+            Arg::from(&case.buffer(&x)),
+            Arg::from(&case.buffer(&y)),
+            Arg::from(&case.buffer(&f)),
+            Arg::from(&out),
+        ];
+        case.line("numbers", x.len(), &args);
+        for (i, given) in case.read(&out).chunks(8).enumerate() {
+            let (x, y, nearest) = (x[i], y[i], y[i] as f64);
+            let below = if nearest as u128 > u128::from(y) { nearest.next_down() } else { nearest };
+            let above = if (nearest as u128) < u128::from(y) { nearest.next_up() } else { nearest };
+            let bytes = [x as i8, (x >> 8) as i8].map(f64::from);
+            let wanted = [x.into(), (x as u32).into(), f[i].into(), nearest, below, above];
+            assert_eq!(given, [wanted.as_slice(), &bytes].concat(), "{i} on {case}");
+        }
+    });
+}
+
+#[test]
+fn imported_functions_know_whose_memory_a_pointer_is_in() {
+    everywhere("imported", |case| {
+        let (x, out) = (case.zeros::<i32>(24), case.zeros::<i32>(24));
+        let config = LaunchConfig::grid_1d(24).with_groups_1d(8);
+        case.launch("kinds", config, &[Arg::from(&x), Arg::from(&out)]);
+        let wanted = (0..24).map(|i| [1, 12, 24][i % 3]);
+        assert!(case.read(&out).into_iter().eq(wanted), "{case}");
+    });
+}
+
+#[test]
+fn pointers_are_variables_and_constants() {
+    everywhere("imported", |case| {
+        let x = [5, -7, 100, 0, 1, 2, -1000, 3];
+        let out = case.zeros::<i32>(2 * x.len());
+        case.line("pointers", x.len(), &[Arg::from(&case.buffer(&x)), Arg::from(&out)]);
+        for (i, given) in (0..).zip(case.read(&out).chunks(2)) {
+            let x = x[i as usize];
+            let [first, second] = if i % 2 == 0 { [i + x, 2 * i] } else { [i, 2 * i + x] };
+            let v = [x, i, -i, 0];
+            let any = i32::from(v.iter().any(|&v| v > 3));
+            let all = i32::from(v.iter().all(|&v| v > -3));
+            assert_eq!(given, [first + 1000 * second, any + 10 * all], "{i} on {case}");
+        }
+    });
+}
