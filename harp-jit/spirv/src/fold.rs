@@ -181,7 +181,16 @@ impl Fold<'_> {
             Kind::Float { bits: 64 } => {
                 float(op, f64::from_bits(x), f64::from_bits(y), mask.count_ones(), f64::to_bits)
             }
-            Kind::Float { .. } => None,
+            Kind::Float { .. } => {
+                let narrow = |value: f64| u64::from(half_of(value));
+                float(
+                    op,
+                    value_of_half(x as u16),
+                    value_of_half(y as u16),
+                    mask.count_ones(),
+                    narrow,
+                )
+            }
             _ => integer(op, x, y, width(from)?, mask.count_ones()),
         };
         Ok(value.map(|value| value & mask))
@@ -198,6 +207,8 @@ fn integer(op: Op, x: u64, y: u64, bits: u32, to: u32) -> Option<u64> {
     let (sx, sy) = (signed(x), signed(y));
     let truth = |truth: bool| Some(u64::from(truth));
     let float = |value: f64, narrow: f32| match to {
+        // An integer that is no float of 64 bits is larger than any half.
+        16 => half_of(value).into(),
         32 => u64::from(narrow.to_bits()),
         _ => value.to_bits(),
     };
@@ -245,7 +256,8 @@ fn integer(op: Op, x: u64, y: u64, bits: u32, to: u32) -> Option<u64> {
 /// An operation on floats; `bits` is how the type of the operands stores one, the result has `to` bits.
 fn float(op: Op, x: f64, y: f64, to: u32, bits: impl Fn(f64) -> u64) -> Option<u64> {
     let truth = |truth: bool| Some(u64::from(truth));
-    // The sums, products and quotients of two 24-bit numbers, rounded to 53 bits and then to 24, are rounded correctly.
+    // The sums, products and quotients of two 24-bit numbers, rounded to 53 bits and then to 24, are rounded correctly; those of
+    // halves are, too.
     let value = match op {
         Op::FAdd => x + y,
         Op::FSub => x - y,
@@ -253,6 +265,7 @@ fn float(op: Op, x: f64, y: f64, to: u32, bits: impl Fn(f64) -> u64) -> Option<u
         Op::FDiv => x / y,
         Op::FRem => x % y,
         Op::FNegate => -x,
+        Op::FConvert if to == 16 => return Some(half_of(x).into()),
         Op::FConvert if to == 32 => return Some(u64::from((x as f32).to_bits())),
         Op::FConvert => return Some(x.to_bits()),
         Op::ConvertFToS => return Some((x as i64).cast_unsigned()),
@@ -267,4 +280,65 @@ fn float(op: Op, x: f64, y: f64, to: u32, bits: impl Fn(f64) -> u64) -> Option<u
         _ => return None,
     };
     Some(bits(value))
+}
+
+/// The number that a half is (IEEE 754, binary16).
+fn value_of_half(bits: u16) -> f64 {
+    let (exponent, fraction) = (i32::from(bits >> 10 & 31), f64::from(bits & 0x3ff));
+    let magnitude = match exponent {
+        0 => fraction * (-24_f64).exp2(),
+        31 if fraction == 0.0 => f64::INFINITY,
+        31 => f64::NAN,
+        _ => (1024.0 + fraction) * f64::from(exponent - 25).exp2(),
+    };
+    magnitude.copysign(if bits >> 15 == 0 { 1.0 } else { -1.0 })
+}
+
+/// The half that is nearest to a number; of two, the even one.
+fn half_of(value: f64) -> u16 {
+    let magnitude = value.abs();
+    let bits = match magnitude {
+        _ if value.is_nan() => 0x7e00,
+        // Halfway from the largest half to the next power of two.
+        65520.0.. => 0x7c00,
+        _ => {
+            let exponent = (magnitude.to_bits() >> 52) as i32 - 1023;
+            let exponent = exponent.max(-14);
+            let units = (magnitude * f64::from(10 - exponent).exp2()).round_ties_even() as u16;
+            // The leading one adds to the exponent, where there is one.
+            ((exponent + 14) as u16) * 1024 + units
+        }
+    };
+    bits | u16::from(value.is_sign_negative()) << 15
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn halves_are_numbers_and_numbers_are_rounded_to_halves() {
+        for bits in 0..=u16::MAX {
+            let value = value_of_half(bits);
+            match value.is_nan() {
+                true => assert_eq!(half_of(value) & 0x7fff, 0x7e00),
+                false => assert_eq!(half_of(value), bits, "{value}"),
+            }
+        }
+        for (value, bits) in [
+            (1.0, 0x3c00),
+            (-2.0, 0xc000),
+            (65519.0, 0x7bff),
+            (65520.0, 0x7c00),
+            (1.0 + (-11_f64).exp2(), 0x3c00),
+            (1.0 + 3.0 * (-11_f64).exp2(), 0x3c02),
+            ((-25_f64).exp2(), 0),
+            (1.5 * (-25_f64).exp2(), 1),
+            ((-14_f64).exp2() - (-26_f64).exp2(), 0x400),
+            (f64::MIN_POSITIVE, 0),
+            (f64::NEG_INFINITY, 0xfc00),
+        ] {
+            assert_eq!(half_of(value), bits, "{value}");
+        }
+    }
 }

@@ -3,8 +3,8 @@
 use cranelift_codegen::ir::{self, AbiParam, Signature, SourceLoc, UserFuncName};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use harp_jit::{
-    ArchId, CallConv, CompileOptions, DataAccess, Kernel, KernelParts, KernelSource, Linkage,
-    Module, ModuleError, Param, Triple, frontend_config,
+    ArchId, CallConv, CompileError, CompileOptions, DataAccess, Kernel, KernelParts, KernelSource,
+    Linkage, Module, ModuleError, Param, Triple, frontend_config,
 };
 use hashbrown::{HashMap, HashSet};
 use rspirv::spirv::StorageClass;
@@ -20,6 +20,9 @@ use crate::reader::Id;
 use crate::types::Kind;
 use crate::unit::{Definition, Unit, word_type};
 use crate::values::{Buffers, Def, Parts, Val};
+
+/// The largest stacks that kernels get without being asked.
+const MOST_STACK_BYTES: u32 = 1 << 20;
 
 /// A kernel of a SPIR-V module for a machine.
 #[derive(Debug)]
@@ -88,14 +91,33 @@ impl SpirvKernel {
         Ok(module)
     }
 
-    /// Compiles the kernel with the functions and data that it needs.
+    /// Compiles the kernel with the functions and data that it needs. Where their variables and spilled values do not fit
+    /// stacks of [`CompileOptions::stack_bytes`], stacks are larger.
     ///
     /// # Errors
     ///
     /// If something in it is not supported on the machine, or too large for it.
     pub fn compile(&self, options: &CompileOptions) -> std::result::Result<Kernel, ModuleError> {
-        self.module(options)?.compile_kernel(&self.source)
+        let mut larger = None;
+        loop {
+            let options = larger.as_ref().unwrap_or(options);
+            let result =
+                self.module(options).and_then(|module| module.compile_kernel(&self.source));
+            let Err(ModuleError::Compile(CompileError::StackFrame { given, .. })) = &result else {
+                return result;
+            };
+            let Some(stack_bytes) = larger_stack(options.stack_bytes, *given) else {
+                return result;
+            };
+            larger = Some(CompileOptions { stack_bytes, ..options.clone() });
+        }
     }
+}
+
+/// The size of stacks for a frame of so many bytes and what it calls, if that is larger than `bytes`, and not too large.
+fn larger_stack(bytes: u32, frame: u64) -> Option<u32> {
+    let larger = frame.checked_mul(2)?.checked_next_power_of_two()?;
+    u32::try_from(larger).ok().filter(|larger| (bytes + 1..=MOST_STACK_BYTES).contains(larger))
 }
 
 impl SpirvModule {

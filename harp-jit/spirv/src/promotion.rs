@@ -131,14 +131,11 @@ fn use_of(module: &SpirvModule, inst: Instruction<'_>, index: usize, pointer: Po
             }
             _ => Use::Derives(Pointer { is_marker: true, ..pointer }),
         },
-        (Op::AccessChain | Op::InBoundsAccessChain, 0) if has_place(module, inst, 1) => {
-            part_of(module, inst, pointer)
-        }
+        (Op::AccessChain | Op::InBoundsAccessChain, 0) => part_of(module, inst.rest(1), pointer),
         (Op::PtrAccessChain | Op::InBoundsPtrAccessChain, 0)
-            if is_constant(module, inst.operands.get(1), |index| index == 0)
-                && has_place(module, inst, 2) =>
+            if constant(module, inst.rest(1)) == Some(0) =>
         {
-            part_of(module, inst, pointer)
+            part_of(module, inst.rest(2), pointer)
         }
         (Op::ExtInst, 2..) => {
             let name = inst
@@ -153,21 +150,19 @@ fn use_of(module: &SpirvModule, inst: Instruction<'_>, index: usize, pointer: Po
     }
 }
 
-/// An access chain from a pointer.
-fn part_of(module: &SpirvModule, inst: Instruction<'_>, pointer: Pointer) -> Use {
-    match pointee(module, inst.ty) {
-        Some(ty) => Use::Derives(Pointer { ty, ..pointer }),
-        None => Use::Escapes,
+/// An access chain from a pointer: a part of the variable if the indices are constants, and there is such a part.
+fn part_of(module: &SpirvModule, indices: &[Id], pointer: Pointer) -> Use {
+    let mut ty = pointer.ty;
+    for at in 0..indices.len() {
+        let index = constant(module, &indices[at..]).and_then(|index| u64::try_from(index).ok());
+        let part = index.and_then(|index| module.types.part(ty, index).ok());
+        let Some((part, _)) = part else { return Use::Escapes };
+        ty = part;
     }
+    Use::Derives(Pointer { ty, ..pointer })
 }
 
-/// Whether the indices of an access chain are constants.
-fn has_place(module: &SpirvModule, inst: Instruction<'_>, indices: usize) -> bool {
-    let mut indices = inst.rest(indices).iter();
-    indices.all(|index| is_constant(module, Some(index), |index| index >= 0))
-}
-
-fn is_constant(module: &SpirvModule, id: Option<&Id>, wanted: impl Fn(i64) -> bool) -> bool {
-    let value = id.and_then(|&id| module.constants.integer(id, &module.types).ok());
-    value.is_some_and(wanted)
+/// The first of these operands, if it is a constant.
+fn constant(module: &SpirvModule, operands: &[Id]) -> Option<i64> {
+    module.constants.integer(*operands.first()?, &module.types).ok()
 }

@@ -269,7 +269,7 @@ impl Code {
                     }
                 }
                 // They may stand where no others may, such as before phis.
-                Op::ExtInst if silent.contains(&operands[0]) => {}
+                Op::ExtInst | Op::ExtInstWithForwardRefsKHR if silent.contains(&operands[0]) => {}
                 _ => code.entries.push(entry),
             }
             if is_terminator(entry.op) {

@@ -80,17 +80,13 @@ pub(crate) enum EmitError {
 
 impl EmitError {
     pub(crate) fn explain(self, kernel: &str) -> CompileError {
-        let limit = |what, given, limit| CompileError::Limit {
-            kernel: kernel.to_owned(),
-            what,
-            given,
-            limit,
-        };
         match self {
-            EmitError::TooLarge(CodeTooLarge { given, limit: most }) => {
-                limit("a jump", given, most)
+            EmitError::TooLarge(CodeTooLarge { given, limit }) => {
+                CompileError::Limit { kernel: kernel.to_owned(), what: "a jump", given, limit }
             }
-            EmitError::Frame { given, limit: most } => limit("a stack frame", given, most),
+            EmitError::Frame { given, limit } => {
+                CompileError::StackFrame { function: kernel.to_owned(), given, limit }
+            }
             EmitError::Encode(error) => {
                 CompileError::Internal { stage: "emission", message: error.to_string() }
             }

@@ -61,6 +61,17 @@ pub enum CompileError {
         /// The largest size in bytes.
         limit: u64,
     },
+    /// A function whose variables and spilled values do not fit its stack:
+    /// [`CompileOptions::stack_bytes`](crate::CompileOptions::stack_bytes).
+    #[error("`{function}`: a stack frame of {given} bytes, the limit is {limit}")]
+    StackFrame {
+        /// The kernel's or function's name.
+        function: String,
+        /// Bytes of the frame.
+        given: u64,
+        /// The most bytes.
+        limit: u64,
+    },
     /// A count that exceeds what can be compiled in acceptable time and memory.
     #[error("`{kernel}`: more than {limit} {what}, {given} so far")]
     TooMany {

@@ -257,7 +257,18 @@ impl Translator<'_, '_, '_> {
         }
         let (_, to) = self.cast_type(inst.ty)?;
         self.cast_type(value.ty)?;
-        let parts = self.recast(&value.parts, to)?;
+        let parts = match (self.address_bits(value.ty)?, self.address_bits(inst.ty)?) {
+            (Some(bits), None) => {
+                let address = self.resized(value.parts[0], bits, false);
+                self.recast(&[address], to)?
+            }
+            (None, Some(bits)) => {
+                let mut parts = self.recast(&value.parts, bits)?;
+                parts.iter_mut().for_each(|part| *part = self.resized(*part, to, false));
+                parts
+            }
+            _ => self.recast(&value.parts, to)?,
+        };
         if parts.len() as u64 != self.module.types.get(inst.ty)?.leaves {
             return Err(self.mismatch(
                 inst.word(0)?,
@@ -291,6 +302,18 @@ impl Translator<'_, '_, '_> {
             byte = self.b.ins().bor(byte, bit);
         }
         byte
+    }
+
+    /// The integer that a pointer of a type is in the module, which may be wider than the machine's word; none if it is no
+    /// pointer.
+    fn address_bits(&self, ty: Id) -> Result<Option<ir::Type>> {
+        match self.module.types.kind(ty)? {
+            Kind::Pointer { .. } => {
+                let bits = 8 * self.module.types.get(ty)?.size;
+                Ok(Some(if bits == 64 { types::I64 } else { types::I32 }))
+            }
+            _ => Ok(None),
+        }
     }
 
     fn cast_type(&self, ty: Id) -> Result<(usize, ir::Type)> {

@@ -5,7 +5,7 @@ use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData};
 use rspirv::spirv::{GroupOperation, MemorySemantics, Op, Scope, StorageClass};
 
 use super::Of;
-use super::subgroup::{Collective, Span};
+use super::collective::{Collective, Span};
 use crate::error::{Result, SpirvErrorKind};
 use crate::function::Translator;
 use crate::reader::{Id, Instruction};

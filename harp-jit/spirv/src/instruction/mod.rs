@@ -3,6 +3,7 @@
 mod arithmetic;
 mod atomic;
 mod builtin;
+mod collective;
 mod composite;
 mod convert;
 mod copy;

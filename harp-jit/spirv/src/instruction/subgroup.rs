@@ -1,160 +1,15 @@
-//! What the lanes of a warp do together: votes, shuffles, and operations on a value of each.
+//! What the lanes of a warp do together: votes, shuffles and ballots.
 
-use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{self, InstBuilder, Opcode, types};
+use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
+use cranelift_codegen::ir::{self, InstBuilder, types};
 use rspirv::spirv::{GroupOperation, Op};
 
 use super::Of;
+use super::collective::{Collective, Span};
 use crate::error::{Result, SpirvErrorKind};
 use crate::function::Translator;
 use crate::reader::{Id, Instruction};
-use crate::values::{Parts, Val};
-
-/// How the values of several work-items are combined.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Collective {
-    Add,
-    FloatAdd,
-    Multiply,
-    FloatMultiply,
-    SignedMin,
-    UnsignedMin,
-    FloatMin,
-    SignedMax,
-    UnsignedMax,
-    FloatMax,
-    And,
-    Or,
-    Xor,
-}
-
-impl Collective {
-    /// Of the instructions for work-groups, which are for subgroups, too.
-    pub(super) fn of_group(op: Op) -> Option<Collective> {
-        Some(match op {
-            Op::GroupIAdd => Collective::Add,
-            Op::GroupFAdd => Collective::FloatAdd,
-            Op::GroupIMulKHR => Collective::Multiply,
-            Op::GroupFMulKHR => Collective::FloatMultiply,
-            Op::GroupSMin => Collective::SignedMin,
-            Op::GroupUMin => Collective::UnsignedMin,
-            Op::GroupFMin => Collective::FloatMin,
-            Op::GroupSMax => Collective::SignedMax,
-            Op::GroupUMax => Collective::UnsignedMax,
-            Op::GroupFMax => Collective::FloatMax,
-            Op::GroupBitwiseAndKHR => Collective::And,
-            Op::GroupBitwiseOrKHR => Collective::Or,
-            Op::GroupBitwiseXorKHR => Collective::Xor,
-            _ => return None,
-        })
-    }
-
-    fn of_lanes(op: Op) -> Option<Collective> {
-        Some(match op {
-            Op::GroupNonUniformIAdd => Collective::Add,
-            Op::GroupNonUniformFAdd => Collective::FloatAdd,
-            Op::GroupNonUniformIMul => Collective::Multiply,
-            Op::GroupNonUniformFMul => Collective::FloatMultiply,
-            Op::GroupNonUniformSMin => Collective::SignedMin,
-            Op::GroupNonUniformUMin => Collective::UnsignedMin,
-            Op::GroupNonUniformFMin => Collective::FloatMin,
-            Op::GroupNonUniformSMax => Collective::SignedMax,
-            Op::GroupNonUniformUMax => Collective::UnsignedMax,
-            Op::GroupNonUniformFMax => Collective::FloatMax,
-            Op::GroupNonUniformBitwiseAnd | Op::GroupNonUniformLogicalAnd => Collective::And,
-            Op::GroupNonUniformBitwiseOr | Op::GroupNonUniformLogicalOr => Collective::Or,
-            Op::GroupNonUniformBitwiseXor | Op::GroupNonUniformLogicalXor => Collective::Xor,
-            _ => return None,
-        })
-    }
-
-    pub(super) fn of(self) -> Of {
-        use Collective::{FloatAdd, FloatMax, FloatMin, FloatMultiply};
-        if matches!(self, FloatAdd | FloatMultiply | FloatMin | FloatMax) {
-            Of::Float
-        } else {
-            Of::Int
-        }
-    }
-
-    fn opcode(self) -> Opcode {
-        match self {
-            Collective::Add => Opcode::Iadd,
-            Collective::FloatAdd => Opcode::Fadd,
-            Collective::Multiply => Opcode::Imul,
-            Collective::FloatMultiply => Opcode::Fmul,
-            Collective::SignedMin => Opcode::Smin,
-            Collective::UnsignedMin => Opcode::Umin,
-            Collective::FloatMin => Opcode::Fmin,
-            Collective::SignedMax => Opcode::Smax,
-            Collective::UnsignedMax => Opcode::Umax,
-            Collective::FloatMax => Opcode::Fmax,
-            Collective::And => Opcode::Band,
-            Collective::Or => Opcode::Bor,
-            Collective::Xor => Opcode::Bxor,
-        }
-    }
-
-    pub(super) fn apply(
-        self,
-        t: &mut Translator<'_, '_, '_>,
-        x: ir::Value,
-        y: ir::Value,
-    ) -> ir::Value {
-        t.binary(self.opcode(), x, y)
-    }
-
-    /// The value that changes no other; `is_truth` is for truth values, whose only bit is the lowest.
-    pub(super) fn identity(
-        self,
-        t: &mut Translator<'_, '_, '_>,
-        ty: ir::Type,
-        is_truth: bool,
-    ) -> ir::Value {
-        let float = |single: f32, double: f64| match ty {
-            types::F32 => u64::from(single.to_bits()),
-            _ => double.to_bits(),
-        };
-        let all = u64::MAX >> (64 - ty.bits());
-        let bits = match self {
-            Collective::Add | Collective::Or | Collective::Xor | Collective::UnsignedMax => 0,
-            Collective::FloatAdd => float(-0.0, -0.0),
-            Collective::Multiply => 1,
-            Collective::FloatMultiply => float(1.0, 1.0),
-            Collective::SignedMin => all >> 1,
-            Collective::SignedMax => (all >> 1) + 1,
-            Collective::FloatMin => float(f32::INFINITY, f64::INFINITY),
-            Collective::FloatMax => float(f32::NEG_INFINITY, f64::NEG_INFINITY),
-            Collective::And if is_truth => 1,
-            Collective::And | Collective::UnsignedMin => all,
-        };
-        t.bits(ty, bits)
-    }
-}
-
-/// Which lanes' values are combined for a lane.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Span {
-    All,
-    UpToOwn,
-    BeforeOwn,
-    /// Those of the own group of so many consecutive lanes.
-    Cluster(u64),
-}
-
-impl Span {
-    pub(super) fn of(operation: GroupOperation, cluster: Option<u64>) -> Result<Span> {
-        match (operation, cluster) {
-            (GroupOperation::Reduce, _) => Ok(Span::All),
-            (GroupOperation::InclusiveScan, _) => Ok(Span::UpToOwn),
-            (GroupOperation::ExclusiveScan, _) => Ok(Span::BeforeOwn),
-            (GroupOperation::ClusteredReduce, Some(size)) if size.is_power_of_two() => {
-                Ok(Span::Cluster(size))
-            }
-            _ => Err(SpirvErrorKind::unsupported(format!("the group operation {operation:?}"))),
-        }
-    }
-}
+use crate::values::Parts;
 
 impl Translator<'_, '_, '_> {
     /// Translates an instruction of this family; false if it is of another one.
@@ -191,10 +46,7 @@ impl Translator<'_, '_, '_> {
                     );
                     let call = self.b.ins().call(callee, &[part]);
                     let other = self.b.inst_results(call)[0];
-                    let equal = match ty.is_float() {
-                        true => self.b.ins().fcmp(ir::condcodes::FloatCC::Equal, part, other),
-                        false => self.b.ins().icmp(IntCC::Equal, part, other),
-                    };
+                    let equal = self.same(part, other);
                     same = self.b.ins().band(same, equal);
                 }
                 let all = self.vote("harp_all", same);
@@ -226,6 +78,26 @@ impl Translator<'_, '_, '_> {
                 };
                 self.shuffle_instruction(inst, 1, lane)?;
             }
+            Op::GroupNonUniformRotateKHR => {
+                let lane = self.rotated(inst)?;
+                self.shuffle_instruction(inst, 1, lane)?;
+            }
+            Op::GroupNonUniformQuadAllKHR | Op::GroupNonUniformQuadAnyKHR => {
+                let own = self.prologue_word("harp_lane_id");
+                let condition = self.condition(inst.word(0)?)?;
+                let mut result = condition;
+                for by in 1..4 {
+                    // A lane that is not here changes nothing.
+                    let lane = self.b.ins().bxor_imm_u(own, by);
+                    let other = self.shuffle(condition, lane);
+                    result = match inst.op {
+                        Op::GroupNonUniformQuadAllKHR => self.b.ins().band(result, other),
+                        _ => self.b.ins().bor(result, other),
+                    };
+                }
+                self.set_truth(inst, result)?;
+            }
+            Op::GroupNonUniformPartitionNV => self.partition(inst)?,
             Op::GroupNonUniformQuadBroadcast | Op::GroupNonUniformQuadSwap => {
                 let index = self.integer(inst.word(2)?)?;
                 let index = self.resized(index, self.unit.word, false);
@@ -259,13 +131,7 @@ impl Translator<'_, '_, '_> {
                     Op::GroupNonUniformInverseBallot => self.prologue_word("harp_lane_id"),
                     _ => self.integer(inst.word(2)?)?,
                 };
-                let lane = self.resized(lane, types::I32, false);
-                let number = self.b.ins().ushr_imm_u(lane, 5);
-                let part = self.pick(&mask, number);
-                let bit = self.b.ins().band_imm_u(lane, 31);
-                let shifted = self.b.ins().ushr(part, bit);
-                let bit = self.b.ins().band_imm_u(shifted, 1);
-                let bit = self.b.ins().ireduce(types::I8, bit);
+                let bit = self.lane_bit(&mask, lane);
                 self.set_truth(inst, bit)?;
             }
             Op::GroupNonUniformBallotBitCount => self.ballot_count(inst)?,
@@ -279,6 +145,79 @@ impl Translator<'_, '_, '_> {
             _ => return Ok(false),
         }
         Ok(true)
+    }
+
+    /// The lane that is so many lanes on, around the subgroup or the own group of so many consecutive lanes.
+    fn rotated(&mut self, inst: Instruction<'_>) -> Result<ir::Value> {
+        let by = self.integer(inst.word(2)?)?;
+        let by = self.resized(by, self.unit.word, false);
+        let (own, lanes) =
+            (self.prologue_word("harp_lane_id"), self.prologue_word("harp_lane_count"));
+        let Some(&size) = inst.operands.get(3) else {
+            let by = self.b.ins().urem(by, lanes);
+            let on = self.b.ins().iadd(own, by);
+            return Ok(self.b.ins().urem(on, lanes));
+        };
+        let size = self.module.constants.length(size, &self.module.types)?;
+        if !size.is_power_of_two() {
+            return Err(SpirvErrorKind::malformed(format!("a rotation of {size} lanes")));
+        }
+        let within = i64::try_from(size - 1).unwrap_or(i64::MAX);
+        let first = self.b.ins().band_imm_s(own, !within);
+        let on = self.b.ins().iadd(own, by);
+        let on = self.b.ins().band_imm_s(on, within);
+        Ok(self.b.ins().bor(first, on))
+    }
+
+    /// The lanes that have the own value.
+    fn partition(&mut self, inst: Instruction<'_>) -> Result<()> {
+        let value = self.value(inst.word(0)?)?;
+        if self.vector_type(inst.ty, Of::Int)? != (4, types::I32) {
+            return Err(SpirvErrorKind::malformed("a set of lanes is 4 integers of 32 bits"));
+        }
+        let word = self.unit.word;
+        let (own, lanes) =
+            (self.prologue_word("harp_lane_id"), self.prologue_word("harp_lane_count"));
+        let [start, step] = [0, 1].map(|number| self.b.ins().iconst(word, number));
+        let zero = self.b.ins().iconst(types::I32, 0);
+        let found = self.repeat(start, lanes, step, &[zero, zero], |t, lane, before| {
+            // A lane that is not here gives the own number.
+            let number = t.shuffle(own, lane);
+            let mut same = t.b.ins().icmp(IntCC::Equal, number, lane);
+            for &part in &value.parts {
+                let other = t.shuffle(part, lane);
+                let equal = t.same(part, other);
+                same = t.b.ins().band(same, equal);
+            }
+            let same = t.b.ins().uextend(types::I32, same);
+            let index = t.resized(lane, types::I32, false);
+            let bit = t.b.ins().band_imm_u(index, 31);
+            let bit = t.b.ins().ishl(same, bit);
+            let is_low = t.b.ins().icmp_imm_u(IntCC::UnsignedLessThan, index, 32);
+            let [low, high] = [before[0], before[1]].map(|lanes| t.b.ins().bor(lanes, bit));
+            let low = t.b.ins().select(is_low, low, before[0]);
+            Ok(vec![low, t.b.ins().select(is_low, before[1], high)])
+        })?;
+        self.set(inst, Parts::from_slice(&[found[0], found[1], zero, zero]))
+    }
+
+    /// Whether two scalars are equal.
+    fn same(&mut self, x: ir::Value, y: ir::Value) -> ir::Value {
+        match self.b.func.dfg.value_type(x).is_float() {
+            true => self.b.ins().fcmp(FloatCC::Equal, x, y),
+            false => self.b.ins().icmp(IntCC::Equal, x, y),
+        }
+    }
+
+    /// Whether a lane is in a set.
+    pub(super) fn lane_bit(&mut self, set: &[ir::Value], lane: ir::Value) -> ir::Value {
+        let lane = self.resized(lane, types::I32, false);
+        let number = self.b.ins().ushr_imm_u(lane, 5);
+        let part = self.pick(set, number);
+        let bit = self.b.ins().band_imm_u(lane, 31);
+        let shifted = self.b.ins().ushr(part, bit);
+        let bit = self.b.ins().band_imm_u(shifted, 1);
+        self.b.ins().ireduce(types::I8, bit)
     }
 
     fn set_truth(&mut self, inst: Instruction<'_>, truth: ir::Value) -> Result<()> {
@@ -374,7 +313,7 @@ impl Translator<'_, '_, '_> {
     }
 
     /// A set of lanes as 4 integers of 32 bits.
-    fn mask(&mut self, id: Id) -> Result<Parts> {
+    pub(super) fn mask(&mut self, id: Id) -> Result<Parts> {
         let value = self.vector_of(id, Of::Int)?;
         let ty = self.b.func.dfg.value_type(value.parts[0]);
         if (value.parts.len(), ty) != (4, types::I32) {
@@ -412,103 +351,4 @@ impl Translator<'_, '_, '_> {
         let count = self.resized(count, ty, false);
         self.set(inst, Parts::from_slice(&[count]))
     }
-
-    fn lanes_operation(&mut self, inst: Instruction<'_>, collective: Collective) -> Result<()> {
-        let unknown = || SpirvErrorKind::malformed("an unknown group operation");
-        let operation = GroupOperation::from_u32(inst.word(1)?).ok_or_else(unknown)?;
-        let cluster =
-            inst.operands.get(3).map(|&id| self.module.constants.length(id, &self.module.types));
-        let span = Span::of(operation, cluster.transpose()?)?;
-        let value = self.value_of(inst.word(2)?, inst.ty)?;
-        let is_truth = self.is_vector_of(value.ty, Of::Bool)?;
-        if !is_truth && !self.is_vector_of(value.ty, collective.of())? {
-            return Err(self.mismatch(inst.word(2)?, value.ty, "numbers".to_owned()));
-        }
-        let is_half = self.is_half(value.ty)?;
-        let Val { parts: values, .. } = value;
-        let mut parts = Parts::new();
-        for part in values {
-            let part = if is_half { self.half_to_single(part) } else { part };
-            let result = self.lanes_combined_of(collective, span, part, is_truth)?;
-            parts.push(if is_half { self.single_to_half(result) } else { result });
-        }
-        self.set(inst, parts)
-    }
-
-    /// Combines the values of lanes that are here, in the order of their numbers.
-    pub(super) fn lanes_combined(
-        &mut self,
-        collective: Collective,
-        span: Span,
-        value: ir::Value,
-    ) -> Result<ir::Value> {
-        self.lanes_combined_of(collective, span, value, false)
-    }
-
-    fn lanes_combined_of(
-        &mut self,
-        collective: Collective,
-        span: Span,
-        value: ir::Value,
-        is_truth: bool,
-    ) -> Result<ir::Value> {
-        let ty = self.b.func.dfg.value_type(value);
-        if let (Span::All, Some(name)) = (span, reduction(collective)) {
-            let callee = self.prologue.intrinsic(self.b.func, name, &[ty], Some(ty), ty);
-            let call = self.b.ins().call(callee, &[value]);
-            return Ok(self.b.inst_results(call)[0]);
-        }
-        let word = self.unit.word;
-        let (own, lanes) =
-            (self.prologue_word("harp_lane_id"), self.prologue_word("harp_lane_count"));
-        let identity = collective.identity(self, ty, is_truth);
-        let [zero, one] = [0, 1].map(|number| self.b.ins().iconst(word, number));
-        let combined = self.repeat(zero, lanes, one, &[identity], |t, lane, before| {
-            // A lane that is not here gives the own number.
-            let found = t.shuffle(own, lane);
-            let other = t.shuffle(value, lane);
-            let here = t.b.ins().icmp(IntCC::Equal, found, lane);
-            let counts = match span {
-                Span::All => here,
-                Span::UpToOwn | Span::BeforeOwn => {
-                    let condition = match span {
-                        Span::UpToOwn => IntCC::UnsignedLessThanOrEqual,
-                        _ => IntCC::UnsignedLessThan,
-                    };
-                    let counts = t.b.ins().icmp(condition, lane, own);
-                    t.b.ins().band(here, counts)
-                }
-                Span::Cluster(size) => {
-                    let differing = t.b.ins().bxor(lane, own);
-                    let counts = t.b.ins().icmp_imm_u(
-                        IntCC::UnsignedLessThan,
-                        differing,
-                        size.min(64).cast_signed(),
-                    );
-                    t.b.ins().band(here, counts)
-                }
-            };
-            let all = collective.apply(t, before[0], other);
-            Ok(vec![t.b.ins().select(counts, all, before[0])])
-        })?;
-        Ok(combined[0])
-    }
-}
-
-/// The intrinsic that combines the values of all lanes.
-fn reduction(collective: Collective) -> Option<&'static str> {
-    Some(match collective {
-        Collective::Add => "harp_reduce_iadd",
-        Collective::FloatAdd => "harp_reduce_fadd",
-        Collective::SignedMin => "harp_reduce_smin",
-        Collective::UnsignedMin => "harp_reduce_umin",
-        Collective::FloatMin => "harp_reduce_fmin",
-        Collective::SignedMax => "harp_reduce_smax",
-        Collective::UnsignedMax => "harp_reduce_umax",
-        Collective::FloatMax => "harp_reduce_fmax",
-        Collective::And => "harp_reduce_band",
-        Collective::Or => "harp_reduce_bor",
-        Collective::Xor => "harp_reduce_bxor",
-        Collective::Multiply | Collective::FloatMultiply => return None,
-    })
 }

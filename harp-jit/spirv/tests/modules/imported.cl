@@ -54,3 +54,13 @@ kernel void pointers(global const int *x, global int *out) {
     int4 v = (int4)(x[i], i, -i, 0);
     out[2 * i + 1] = any(v > 3) + 10 * all(v > -3) + (of[1] ? 100 : 0);
 }
+
+// A large array of a work-item's own, and calls of functions.
+kernel void large(global float *out) {
+    int i = get_global_id(0);
+    float own[5000];
+    for (int k = 0; k < 5000; k++) own[k] = remainder((float)(k + i), 7.0f);
+    float sum = 0;
+    for (int k = 0; k < 5000; k += 11) sum += own[(k * 13 + i) % 5000] * (float)(k % 4);
+    out[i] = sum;
+}

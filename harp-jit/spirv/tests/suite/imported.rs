@@ -84,3 +84,16 @@ fn pointers_are_variables_and_constants() {
         }
     });
 }
+
+#[test]
+fn stacks_have_room_for_large_arrays_beside_calls() {
+    everywhere("imported", |case| {
+        let out = case.zeros::<f32>(9);
+        case.line("large", 9, &[Arg::from(&out)]);
+        let rest = |n: i32| (n + 3).rem_euclid(7) - 3;
+        for (i, given) in (0..).zip(case.read(&out)) {
+            let terms = (0..5000).step_by(11).map(|k| rest((k * 13 + i) % 5000 + i) * (k % 4));
+            assert_eq!(given, terms.sum::<i32>() as f32, "{i} on {case}");
+        }
+    });
+}

@@ -517,6 +517,53 @@ fn sets_of_lanes() {
     });
 }
 
+/// A module with votes of quads in the place of those of subgroups.
+fn with_quads(bytes: &[u8]) -> SpirvModule {
+    let words = bytes.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().unwrap()));
+    let mut words: Vec<u32> = words.collect();
+    let mut at = 5;
+    while at < words.len() {
+        let (count, op) = (words[at] >> 16, words[at] & 0xffff);
+        let all_and_any = [(4428, 5110), (4429, 5111)];
+        let quad = all_and_any.into_iter().find(|(subgroup, _)| *subgroup == op);
+        words[at] = count << 16 | quad.map_or(op, |(_, quad)| quad);
+        at += count as usize;
+    }
+    let bytes: Vec<u8> = words.into_iter().flat_map(u32::to_le_bytes).collect();
+    SpirvModule::parse(&bytes).unwrap()
+}
+
+#[test]
+fn lanes_rotate_vote_in_quads_and_work_in_parts() {
+    everywhere("partitions", |case| {
+        let x: Vec<u32> = (0..64).map(|n| n * n * 7 % 31).collect();
+        let out = case.zeros::<u32>(8 * x.len());
+        let module = with_quads(&bytes("partitions.spv"));
+        let case = &Case { module, device: case.device.clone(), ..*case };
+        case.launch("main", groups(64, 64), &[Arg::from(&case.buffer(&x)), Arg::from(&out)]);
+        let lanes = usize::from(case.arch.lanes());
+        for (i, given) in case.read(&out).chunks(8).enumerate() {
+            let (start, lane) = (i / lanes * lanes, i % lanes);
+            let all = &x[start..start + lanes];
+            let is_in = |n: &u32| n % 3 == x[i] % 3;
+            let sum = |of: &[u32]| of.iter().filter(|n| is_in(n)).sum::<u32>();
+            let part = all.iter().take(32).rev().fold(0, |set, n| set << 1 | u32::from(is_in(n)));
+            let quad = all[lane & !3..][..4].iter().map(|n| n & 1);
+            let wanted = [
+                all[(lane + 3) % lanes],
+                all[lane & !3 | (lane + 5) & 3],
+                part,
+                sum(all),
+                sum(&all[..=lane]),
+                sum(&all[..lane]),
+                quad.clone().min().unwrap(),
+                quad.max().unwrap(),
+            ];
+            assert_eq!(given, wanted, "work-item {i} on {case}");
+        }
+    });
+}
+
 #[test]
 fn matrices_lie_in_memory_by_rows_or_columns() {
     everywhere("rare", |case| {
