@@ -246,6 +246,9 @@ impl Translator<'_, '_, '_> {
                 return self.define(inst.id, def);
             }
             Def::Marker => return self.define(inst.id, Def::Marker),
+            Def::Builtin(place) if self.module.types.pointer(inst.ty)?.1 == place.ty => {
+                return self.define(inst.id, Def::Builtin(place));
+            }
             Def::Value(value) if value.ty == inst.ty => {
                 return self.define(inst.id, Def::Value(value));
             }
