@@ -43,9 +43,11 @@ fn specialization_constants_are_set_when_a_module_is_read() {
         picked + more - 1
     };
     assert_eq!(run(&[]), host(4, -3, true, 0.5));
-    let (factor, fraction) = (20_i32, 0.25_f32);
+    let (factor, fraction) = (20_i32, 0.099_516_f32);
+    let nearest_half = 1630.0 / 16384.0;
+    assert_ne!(host(9, factor, true, nearest_half), host(9, factor, true, fraction));
     let values = [(7, 9), (8, factor.cast_unsigned().into()), (10, fraction.to_bits().into())];
-    assert_eq!(run(&values), host(9, factor, true, fraction));
+    assert_eq!(run(&values), host(9, factor, true, nearest_half));
     assert_eq!(run(&[(9, 0)]), host(4, -3, false, 0.5));
 }
 
