@@ -193,6 +193,14 @@ impl Regions {
             let (address, bytes) = (memory.start + bytes.start, bytes.end - bytes.start);
             return Some(Target::Group { address, bytes });
         }
+        if let Some(memory) = group.filter(|memory| memory.contains(&address)) {
+            let (address, bytes) = (memory.start, memory.end - memory.start);
+            return Some(Target::Group { address, bytes });
+        }
+        if let Some((name, range)) = self.data.iter().find(|(_, range)| range.contains(&address)) {
+            let (name, address, bytes) = (name.clone(), range.start, range.end - range.start);
+            return Some(Target::Datum { name, address, bytes });
+        }
         let (range, name) = self.buffer_at(address)?;
         let (address, bytes) = (range.start, range.end - range.start);
         Some(Target::Buffer { parameter: None, buffer: name.clone(), address, bytes })

@@ -1,10 +1,10 @@
 //! Accesses of several work-items to the same memory.
 
-use harp_runtime::FindingKind;
 use harp_runtime::jit::ir::AtomicRmwOp;
 use harp_runtime::prelude::*;
+use harp_runtime::{FindingKind, Target};
 
-use super::{MACHINES, compiled, device, findings, one, words};
+use super::{MACHINES, compiled, device, findings, one, stack_slot, words};
 
 #[test]
 fn races_within_a_group() {
@@ -35,6 +35,22 @@ fn races_within_a_group() {
         assert_ne!(found.access.work_item, other.work_item);
         assert_ne!(found.access.place, other.place);
     }
+}
+
+#[test]
+fn races_through_pointers_that_are_loaded() {
+    let device = device("harp32");
+    let kernel = compiled(device.arch(), &|b| {
+        let word = b.word_int();
+        let (shared, slot) = (b.group_array(word, 4), stack_slot(b, word.bytes()));
+        let (i, zero) = (b.global_id(0), b.word_const(0));
+        b.store_elem(shared, slot, zero);
+        let loaded = b.load_elem(word, slot, zero);
+        b.store_elem(i, loaded, zero);
+    });
+    let found = one(&device, &kernel, LaunchConfig::grid_1d(8).with_groups_1d(8), &[]);
+    assert!(matches!(found.kind, FindingKind::Race { .. }), "{found}");
+    assert!(matches!(found.target, Some(Target::Group { bytes: 16, .. })), "{found}");
 }
 
 #[test]
