@@ -33,6 +33,11 @@ macro_rules! words {
         impl $name {
             /// All of them, in the order of their addresses.
             pub const ALL: [$name; [$($name::$word),*].len()] = [$($name::$word),*];
+
+            /// The distance of the word from the first, in bytes.
+            pub const fn offset(self, word: WordSize) -> u32 {
+                self as u32 * word.bytes() as u32
+            }
         }
     };
 }
@@ -144,11 +149,6 @@ words! {
 }
 
 impl LaneField {
-    /// The offset from the base of the lane's stack, in bytes.
-    pub const fn offset(self, word: WordSize) -> u32 {
-        self as u32 * word.bytes() as u32
-    }
-
     /// The size of the lane control block in bytes.
     pub const fn block_bytes(word: WordSize) -> u32 {
         Self::ALL.len() as u32 * word.bytes() as u32
@@ -181,11 +181,6 @@ words! {
 }
 
 impl GroupField {
-    /// The offset from the start of the block, in bytes.
-    pub const fn offset(self, word: WordSize) -> u32 {
-        self as u32 * word.bytes() as u32
-    }
-
     /// The size of the block in bytes.
     pub const fn block_bytes(word: WordSize) -> u32 {
         Self::ALL.len() as u32 * word.bytes() as u32
@@ -285,11 +280,6 @@ words! {
 impl LaunchMemory {
     /// The linker's name of the first word.
     pub const SYMBOL: &str = "runtime.launch_memory";
-
-    /// The distance of the word from the first, in bytes.
-    pub const fn offset(self, word: WordSize) -> u32 {
-        self as u32 * word.bytes() as u32
-    }
 }
 
 words! {
@@ -308,11 +298,6 @@ words! {
 impl LaunchOffset {
     /// The linker's name of the first word.
     pub const SYMBOL: &str = "runtime.launch_offset";
-
-    /// The distance of the word from the first, in bytes.
-    pub const fn offset(self, word: WordSize) -> u32 {
-        self as u32 * word.bytes() as u32
-    }
 }
 
 words! {
@@ -335,11 +320,6 @@ impl MonitorWord {
     /// The address of the first of these words, behind the page with the console.
     pub const fn first_address(word: WordSize) -> u64 {
         (1 << (word.bits() - 1)) + 4096
-    }
-
-    /// The distance of the word's address from the first.
-    pub const fn offset(self, word: WordSize) -> u64 {
-        self as u64 * word.bytes() as u64
     }
 
     /// The distance from the first address to the word that stands for the `index`th access to memory in the code of

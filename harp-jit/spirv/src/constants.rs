@@ -160,7 +160,7 @@ impl Constants {
                 matches!(types.kind(expected), Ok(Kind::Pointer { .. }))
                     && self.scalar(part, types) == Ok(Scalar::Bits(0))
             };
-            if given != expected && !types.are_alike(given, expected) && !is_null() {
+            if !types.are_alike(given, expected) && !is_null() {
                 return Err(SpirvErrorKind::Mismatch {
                     id: part,
                     given: types.describe(given),

@@ -51,14 +51,14 @@ pub(crate) fn of_globals(module: &SpirvModule, function: Id, candidates: &[Id]) 
 }
 
 fn is_small(module: &SpirvModule, pointer: Id) -> bool {
-    let found = module.types.pointer(pointer).and_then(|(_, ty)| module.types.get(ty));
-    found.is_ok_and(|ty| (1..=MAX_SCALARS).contains(&ty.leaves))
+    let found = pointee(module, pointer).and_then(|ty| module.types.get(ty).ok());
+    found.is_some_and(|ty| (1..=MAX_SCALARS).contains(&ty.leaves))
 }
 
 /// Whether a variable that this type points to is a pointer itself.
 fn is_pointer(module: &SpirvModule, pointer: Id) -> bool {
-    let found = module.types.pointer(pointer).and_then(|(_, ty)| module.types.kind(ty));
-    matches!(found, Ok(Kind::Pointer { .. }))
+    let found = pointee(module, pointer).and_then(|ty| module.types.kind(ty).ok());
+    matches!(found, Some(Kind::Pointer { .. }))
 }
 
 /// The type of what a pointer of this type is to.
@@ -126,14 +126,14 @@ fn use_of(module: &SpirvModule, inst: Instruction<'_>, index: usize, pointer: Po
         (Op::Load, 0) if !inst.is_volatile(1) => Use::Harmless,
         (Op::Store, 0) if !inst.is_volatile(2) => Use::Harmless,
         (Op::Bitcast, 0) => match pointee(module, inst.ty) {
-            Some(ty) if ty == pointer.ty || module.types.are_alike(pointer.ty, ty) => {
+            Some(ty) if module.types.are_alike(pointer.ty, ty) => {
                 Use::Derives(Pointer { ty, ..pointer })
             }
             _ => Use::Derives(Pointer { is_marker: true, ..pointer }),
         },
         (Op::AccessChain | Op::InBoundsAccessChain, 0) => part_of(module, inst.rest(1), pointer),
         (Op::PtrAccessChain | Op::InBoundsPtrAccessChain, 0)
-            if constant(module, inst.rest(1)) == Some(0) =>
+            if inst.word(1).is_ok_and(|element| constant(module, element) == Some(0)) =>
         {
             part_of(module, inst.rest(2), pointer)
         }
@@ -153,8 +153,8 @@ fn use_of(module: &SpirvModule, inst: Instruction<'_>, index: usize, pointer: Po
 /// An access chain from a pointer: a part of the variable if the indices are constants, and there is such a part.
 fn part_of(module: &SpirvModule, indices: &[Id], pointer: Pointer) -> Use {
     let mut ty = pointer.ty;
-    for at in 0..indices.len() {
-        let index = constant(module, &indices[at..]).and_then(|index| u64::try_from(index).ok());
+    for &index in indices {
+        let index = constant(module, index).and_then(|index| u64::try_from(index).ok());
         let part = index.and_then(|index| module.types.part(ty, index).ok());
         let Some((part, _)) = part else { return Use::Escapes };
         ty = part;
@@ -162,7 +162,6 @@ fn part_of(module: &SpirvModule, indices: &[Id], pointer: Pointer) -> Use {
     Use::Derives(Pointer { ty, ..pointer })
 }
 
-/// The first of these operands, if it is a constant.
-fn constant(module: &SpirvModule, operands: &[Id]) -> Option<i64> {
-    module.constants.integer(*operands.first()?, &module.types).ok()
+fn constant(module: &SpirvModule, id: Id) -> Option<i64> {
+    module.constants.integer(id, &module.types).ok()
 }

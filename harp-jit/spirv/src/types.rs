@@ -342,9 +342,10 @@ impl Types {
         })
     }
 
-    /// Whether two types are integers of the same size, or pointers to the same class of memory.
+    /// Whether two types are the same, or integers of the same size, or pointers to the same class of memory.
     pub(crate) fn are_alike(&self, x: Id, y: Id) -> bool {
         match (self.kind(x), self.kind(y)) {
+            _ if x == y => true,
             (Ok(Kind::Int { bits, .. }), Ok(Kind::Int { bits: other, .. })) => bits == other,
             (Ok(Kind::Pointer { .. }), Ok(Kind::Pointer { .. })) => {
                 self.pointer(x).ok().map(|found| found.0)

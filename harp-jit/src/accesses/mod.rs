@@ -242,7 +242,7 @@ impl Reporter<'_> {
             let callee = id.declare(self.at.func, word_int(self.word));
             let call = self.at.ins().call(callee, &[]);
             let value = self.at.func.dfg.first_result(call);
-            self.store(value, word.offset(self.word));
+            self.store(value, word.offset(self.word).into());
         }
     }
 
@@ -261,11 +261,11 @@ impl Reporter<'_> {
         let word = word_int(self.word);
         if let Some(stored) = access.stored {
             let bits = self.bits(stored);
-            self.store(bits, MonitorWord::Value.offset(self.word));
+            self.store(bits, MonitorWord::Value.offset(self.word).into());
         }
         if let Some(slot) = slot {
             let start = self.at.ins().stack_addr(word, slot, 0);
-            self.store(start, MonitorWord::Slot.offset(self.word));
+            self.store(start, MonitorWord::Slot.offset(self.word).into());
         }
         let address = match access.offset {
             0 => access.address,

@@ -177,16 +177,18 @@ impl Regions {
         if let Some(bytes) = allowed.slot {
             return Some(Target::Stack { address: slot, bytes });
         }
+        let place = |range: &Range<u64>| (range.start, range.end - range.start);
+        let datum = |name: &String, range| {
+            let (address, bytes) = place(range);
+            Target::Datum { name: name.clone(), address, bytes }
+        };
         let nearest = |range: &&(Range<u64>, Owner)| range.0.start.abs_diff(address);
         if let Some((range, owner)) = allowed.ranges.iter().min_by_key(nearest) {
-            let (address, bytes) = (range.start, range.end - range.start);
             let number = match owner {
                 Owner::Param(number) => *number,
-                Owner::Datum(name) => {
-                    return Some(Target::Datum { name: name.clone(), address, bytes });
-                }
+                Owner::Datum(name) => return Some(datum(name, range)),
             };
-            let buffer = self.name_of(number);
+            let ((address, bytes), buffer) = (place(range), self.name_of(number));
             return Some(Target::Buffer { parameter: Some(number), buffer, address, bytes });
         }
         if let (Some(bytes), Some(memory)) = (allowed.in_group.first(), group) {
@@ -194,15 +196,14 @@ impl Regions {
             return Some(Target::Group { address, bytes });
         }
         if let Some(memory) = group.filter(|memory| memory.contains(&address)) {
-            let (address, bytes) = (memory.start, memory.end - memory.start);
+            let (address, bytes) = place(memory);
             return Some(Target::Group { address, bytes });
         }
         if let Some((name, range)) = self.data.iter().find(|(_, range)| range.contains(&address)) {
-            let (name, address, bytes) = (name.clone(), range.start, range.end - range.start);
-            return Some(Target::Datum { name, address, bytes });
+            return Some(datum(name, range));
         }
         let (range, name) = self.buffer_at(address)?;
-        let (address, bytes) = (range.start, range.end - range.start);
+        let (address, bytes) = place(range);
         Some(Target::Buffer { parameter: None, buffer: name.clone(), address, bytes })
     }
 }

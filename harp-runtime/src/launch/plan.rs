@@ -114,8 +114,8 @@ impl Plan {
             return Err(LaunchError::GridTooLarge { given: grid, limit });
         };
         let limit = arch.word().mask();
-        let last = |(extent, offset): (&u64, u64)| extent.checked_add(offset);
-        if !grid.iter().zip(config.offset).all(|dim| last(dim).is_some_and(|end| end <= limit)) {
+        let end = |(extent, offset): (&u64, u64)| extent.checked_add(offset);
+        if !grid.iter().zip(config.offset).all(|dim| end(dim).is_some_and(|end| end <= limit)) {
             return Err(LaunchError::OffsetTooLarge { given: config.offset, grid, limit });
         }
         let mut plan = Plan {

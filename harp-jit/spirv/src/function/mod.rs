@@ -242,7 +242,7 @@ impl<'m> Translator<'_, '_, 'm> {
     /// The value of an id that must be of a type. Translators do not always keep signs apart, or what pointers are to.
     pub(crate) fn value_of(&mut self, id: Id, ty: Id) -> Result<Val> {
         let value = self.value(id)?;
-        if value.ty != ty && !self.module.types.are_alike(value.ty, ty) {
+        if !self.module.types.are_alike(value.ty, ty) {
             return Err(self.mismatch(id, value.ty, self.module.types.describe(ty)));
         }
         Ok(Val { ty, ..value })

@@ -4,13 +4,12 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, AtomicRmwOp, InstBuilder, MemFlagsData};
 use rspirv::spirv::Op;
 
+use super::imported::Atomic;
 use crate::error::{Result, SpirvErrorKind};
 use crate::function::Translator;
 use crate::reader::{Id, Instruction};
 use crate::types::Kind;
 use crate::values::Parts;
-
-use super::imported::Atomic;
 
 /// The operations that take an integer: of the instruction, of CLIF.
 const ROWS: [(Op, AtomicRmwOp); 10] = [

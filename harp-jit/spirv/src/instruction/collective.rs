@@ -180,7 +180,7 @@ impl Translator<'_, '_, '_> {
     ) -> Result<()> {
         let unknown = || SpirvErrorKind::malformed("an unknown group operation");
         let operation = GroupOperation::from_u32(inst.word(1)?).ok_or_else(unknown)?;
-        let (span, part_of_own) = match partitioned(operation) {
+        let (span, part) = match partitioned(operation) {
             Some(span) => (span, Some(self.mask(inst.word(3)?)?)),
             None => {
                 let cluster = inst.operands.get(3);
@@ -189,7 +189,7 @@ impl Translator<'_, '_, '_> {
                 (Span::of(operation, cluster.transpose()?)?, None)
             }
         };
-        let lanes = Lanes { span, part: part_of_own };
+        let lanes = Lanes { span, part };
         let value = self.value_of(inst.word(2)?, inst.ty)?;
         let is_truth = self.is_vector_of(value.ty, Of::Bool)?;
         if !is_truth && !self.is_vector_of(value.ty, collective.of())? {

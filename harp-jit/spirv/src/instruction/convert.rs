@@ -241,8 +241,10 @@ impl Translator<'_, '_, '_> {
         match self.def(inst.word(0)?)? {
             Def::Place(place) => {
                 let (_, ty) = self.module.types.pointer(inst.ty)?;
-                let is_alike = place.ty == ty || self.module.types.are_alike(place.ty, ty);
-                let def = if is_alike { Def::Place(place.part(ty, 0)) } else { Def::Marker };
+                let def = match self.module.types.are_alike(place.ty, ty) {
+                    true => Def::Place(place.part(ty, 0)),
+                    false => Def::Marker,
+                };
                 return self.define(inst.id, def);
             }
             Def::Marker => return self.define(inst.id, Def::Marker),

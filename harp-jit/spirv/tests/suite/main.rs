@@ -10,6 +10,7 @@ mod groups;
 mod hostile;
 mod imported;
 mod integers;
+mod lanes;
 mod peers;
 mod programs;
 mod scalar;

@@ -4,7 +4,7 @@ use std::env::{self, consts};
 use std::io::{self, Write};
 use std::iter;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 
 use harp_isa::{ArchId, WordSize};
 use tempfile::TempDir;
@@ -146,10 +146,6 @@ fn is_installed(name: &str) -> bool {
 
 fn run(file: &Input, tool: &'static str, command: &mut Command) -> Result<(), SourceError> {
     let output = command.output().map_err(|source| SourceError::Tool { tool, source })?;
-    finished(file, tool, output)
-}
-
-fn finished(file: &Input, tool: &'static str, output: Output) -> Result<(), SourceError> {
     if output.status.success() {
         // Warnings; if standard error is closed, nobody reads them.
         let _ = io::stderr().write_all(&output.stderr);

@@ -172,7 +172,9 @@ fn stacks_and_slots_that_are_nowhere() {
         b.ins().store(aligned, nowhere, slot, 0);
         // What the first store reports.
         let own = MonitorWord::access_offset(0, word);
-        for offset in [MonitorWord::Stack.offset(word), MonitorWord::Slot.offset(word), own] {
+        let [stack, slot] =
+            [MonitorWord::Stack, MonitorWord::Slot].map(|of| of.offset(word).into());
+        for offset in [stack, slot, own] {
             let address = MonitorWord::first_address(word).wrapping_add(offset);
             let address = b.ins().iconst(types::I64, address.cast_signed());
             b.ins().store(aligned, nowhere, address, 0);
