@@ -19,6 +19,8 @@ const ARCH: &str = "4w32/16/8/8+x";
 const THREADS: u64 = 4;
 /// Launches after which memory grows no more.
 const WARM: u64 = 10_000;
+/// Looks at what is allocated at the end.
+const LOOKS: u64 = 10;
 /// Tests run one after the other: the process has one size.
 static ALONE: Mutex<()> = Mutex::new(());
 
@@ -65,11 +67,16 @@ impl Living {
     }
 
     /// As much is allocated now, but for what tables and thread-local caches grow by: far less than a block for each
-    /// launch.
-    fn assert_is_all(&self, when: &str) {
-        let now = Living::now();
-        let more = now.blocks > self.blocks + 500 || now.bytes > self.bytes + (64 << 10);
-        assert!(!more, "{self:?} after some {when}, {now:?} at the end");
+    /// launch. A recording or a translation that goes on just now is no leak: more launches are made until it has ended.
+    fn assert_is_all(&self, when: &str, mut make_more: impl FnMut()) {
+        for _ in 0..LOOKS {
+            let now = Living::now();
+            if now.blocks <= self.blocks + 500 && now.bytes <= self.bytes + (64 << 10) {
+                return;
+            }
+            make_more();
+        }
+        panic!("{self:?} after some {when}, {:?} at the end", Living::now());
     }
 }
 
@@ -156,7 +163,7 @@ fn memory_stays_flat_and_results_right() {
     launch_from_threads(&device, &kernels, WARM);
     let living = Living::now();
     launch_from_threads(&device, &kernels, launches.saturating_sub(WARM));
-    living.assert_is_all("launches");
+    living.assert_is_all("launches", || launch_from_threads(&device, &kernels, WARM / LOOKS));
     // All of the device's memory is free again, but what is kept for kernels.
     let all = (256 << 20) - (16 << 20);
     assert!(device.buffer_uninitialized::<u8>(all).is_ok());
@@ -191,7 +198,7 @@ fn devices_with_host_code_leave_nothing_behind() {
     (0..devices / 3).for_each(|number| launch_on_new_device(&kernel, number));
     let (living, early) = (Living::now(), resident_pages().unwrap_or(0));
     (devices / 3..devices).for_each(|number| launch_on_new_device(&kernel, number));
-    living.assert_is_all("devices");
+    living.assert_is_all("devices", || launch_on_new_device(&kernel, 0));
     let late = resident_pages().unwrap_or(0);
     assert!(late <= early + SLACK, "{early} pages after some devices, {late} at the end");
 }

@@ -97,7 +97,6 @@ impl Recorder {
 
     pub(crate) fn start(&mut self) {
         self.phase = Phase::Records(0);
-        self.steps.clear();
         self.last = None;
         self.beginnings.start();
         (self.issued, self.foreign) = (0, 0);
@@ -146,6 +145,10 @@ impl Recorder {
                     true => self.decide(looked),
                     false => Phase::Records(looked),
                 };
+                if !matches!(self.phase, Phase::Records(_)) {
+                    // Half a megabyte that a device would keep for as long as it lives.
+                    self.steps = Vec::new();
+                }
                 if self.is_idle() {
                     return Step::Nothing;
                 }
