@@ -9,10 +9,20 @@ use crate::function::Translator;
 use crate::reader::{Id, Instruction};
 use crate::values::Parts;
 
+/// A product of two vectors of integers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct IntegerDot {
+    /// Which of the factors have signs. The sum has one if any has.
+    pub(super) signs: [bool; 2],
+    /// Whether it is added to a number within its type's range.
+    pub(super) accumulates: bool,
+    /// How the vectors lie in words, if they do.
+    pub(super) packed: Option<u32>,
+}
+
 impl Translator<'_, '_, '_> {
     /// Translates an instruction of this family; false if it is of another one.
     pub(super) fn integer_dot(&mut self, inst: Instruction<'_>) -> Result<bool> {
-        // Which of the factors have signs, and whether the sum is added to a number within its type's range.
         let (signs, accumulates) = match inst.op {
             Op::SDot => ([true, true], false),
             Op::UDot => ([false, false], false),
@@ -22,10 +32,16 @@ impl Translator<'_, '_, '_> {
             Op::SUDotAccSat => ([true, false], true),
             _ => return Ok(false),
         };
-        let format = inst.operands.get(if accumulates { 3 } else { 2 }).copied();
+        let packed = inst.operands.get(if accumulates { 3 } else { 2 }).copied();
+        self.dot_of_integers(inst, IntegerDot { signs, accumulates, packed })?;
+        Ok(true)
+    }
+
+    pub(super) fn dot_of_integers(&mut self, inst: Instruction<'_>, dot: IntegerDot) -> Result<()> {
+        let IntegerDot { signs, accumulates, packed } = dot;
         let (count, ty) = self.vector_type(inst.ty, Of::Int)?;
-        let x = self.factors(inst.word(0)?, format, signs[0], ty)?;
-        let y = self.factors(inst.word(1)?, format, signs[1], ty)?;
+        let x = self.factors(inst.word(0)?, packed, signs[0], ty)?;
+        let y = self.factors(inst.word(1)?, packed, signs[1], ty)?;
         if count != 1 || x.len() != y.len() {
             return Err(SpirvErrorKind::malformed("the operands do not fit the result"));
         }
@@ -36,10 +52,9 @@ impl Translator<'_, '_, '_> {
         }
         if accumulates {
             let before = self.value_of(inst.word(2)?, inst.ty)?;
-            sum = self.saturated_sum(sum, before.parts[0], signs[0]);
+            sum = self.saturated_sum(sum, before.parts[0], signs[0] || signs[1]);
         }
-        self.set(inst, Parts::from_slice(&[sum]))?;
-        Ok(true)
+        self.set(inst, Parts::from_slice(&[sum]))
     }
 
     /// The components of a vector, or of what a word packs by a format, as integers of `ty`.

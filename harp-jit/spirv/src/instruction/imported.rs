@@ -2,10 +2,11 @@
 //! instruction, under the names that clang gives them (Itanium C++ ABI, section 5.1).
 
 use cranelift_codegen::ir::{AtomicRmwOp, InstBuilder, types};
-use rspirv::spirv::{FPRoundingMode, Op};
+use rspirv::spirv::{FPRoundingMode, Op, PackedVectorFormat};
 
 use crate::error::Result;
 use crate::function::Translator;
+use crate::instruction::dot::IntegerDot;
 use crate::reader::Instruction;
 
 /// A built-in function that may be imported.
@@ -14,6 +15,8 @@ enum Imported {
     /// An atomic operation on what the first argument points to.
     Atomic(Atomic),
     Conversion(Conversion),
+    /// A product of vectors of four bytes (`cl_khr_integer_dot_product`).
+    Dot(IntegerDot),
     /// A fence of memory.
     Fence,
     /// A barrier of the subgroup.
@@ -62,11 +65,38 @@ impl Imported {
             "mem_fence" | "read_mem_fence" | "write_mem_fence" => Some(Imported::Fence),
             "sub_group_barrier" => Some(Imported::SubgroupBarrier),
             "get_fence" => Some(Imported::Fences),
-            _ => match name.strip_prefix("convert_") {
-                Some(rest) => Conversion::of(rest, params).map(Imported::Conversion),
-                None => Atomic::of(name, params).map(Imported::Atomic),
+            _ => match (name.strip_prefix("convert_"), name.strip_prefix("dot_")) {
+                (Some(rest), _) => Conversion::of(rest, params).map(Imported::Conversion),
+                (_, Some(rest)) => IntegerDot::of(rest, params).map(Imported::Dot),
+                _ => Atomic::of(name, params).map(Imported::Atomic),
             },
         }
+    }
+}
+
+impl IntegerDot {
+    /// The product whose function's name goes on like this behind `dot_`, such as `acc_sat_4x8packed_us_int`.
+    fn of(name: &str, params: &str) -> Option<IntegerDot> {
+        if name == "acc_sat" {
+            // `Dv4_hDv4_c`, say, or `Dv4_hS_` where both are of one type.
+            let (first, second) = params.strip_prefix("Dv4_")?.split_at_checked(1)?;
+            let second = second.strip_prefix("Dv4_").unwrap_or(first);
+            let signs = [Number::of(first)?, Number::of(second)?].map(|n| n == Number::Signed);
+            return Some(IntegerDot { signs, accumulates: true, packed: None });
+        }
+        let (accumulates, rest) = match name.strip_prefix("acc_sat_") {
+            Some(rest) => (true, rest),
+            None => (false, name),
+        };
+        let signs = match rest.strip_prefix("4x8packed_")? {
+            "uu_uint" => [false, false],
+            "ss_int" => [true, true],
+            "us_int" => [false, true],
+            "su_int" => [true, false],
+            _ => return None,
+        };
+        let packed = Some(PackedVectorFormat::PackedVectorFormat4x8Bit as u32);
+        Some(IntegerDot { signs, accumulates, packed })
     }
 }
 
@@ -174,6 +204,7 @@ impl Translator<'_, '_, '_> {
         match function {
             Imported::Atomic(operation) => self.atomic_function(inst, operation)?,
             Imported::Conversion(conversion) => self.converted(inst, conversion)?,
+            Imported::Dot(dot) => self.dot_of_integers(inst, dot)?,
             Imported::Fence => {
                 self.b.ins().fence();
             }
@@ -235,6 +266,32 @@ mod tests {
                     rounding: Some(FPRoundingMode::RTE),
                 })),
             ),
+            (
+                "_Z28dot_acc_sat_4x8packed_us_intjji",
+                Some(Imported::Dot(IntegerDot {
+                    signs: [false, true],
+                    accumulates: true,
+                    packed: Some(PackedVectorFormat::PackedVectorFormat4x8Bit as u32),
+                })),
+            ),
+            (
+                "_Z11dot_acc_satDv4_cS_i",
+                Some(Imported::Dot(IntegerDot {
+                    signs: [true, true],
+                    accumulates: true,
+                    packed: None,
+                })),
+            ),
+            (
+                "_Z11dot_acc_satDv4_cDv4_hi",
+                Some(Imported::Dot(IntegerDot {
+                    signs: [true, false],
+                    accumulates: true,
+                    packed: None,
+                })),
+            ),
+            ("_Z11dot_acc_satDv4_", None),
+            ("_Z20dot_4x8packed_ii_intjj", None),
             ("_Z10atomic_andPU3AS1Vff", None),
             ("_Z99atomic_inc", None),
             ("_Z7convertc", None),

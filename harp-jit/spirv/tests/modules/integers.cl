@@ -1,3 +1,4 @@
+// options: -D__opencl_c_integer_dot_product_input_4x8bit -D__opencl_c_integer_dot_product_input_4x8bit_packed
 // Operations on integers of all widths: each work-item stores the results of its operands.
 
 #define INTEGERS(T, U, S) \
@@ -98,4 +99,23 @@ kernel void divisions(global const int *x, global const int *y, global int *out)
     out[4 * i + 1] = x[i] % (y[i] + 1);
     out[4 * i + 2] = x[i] / -1;
     out[4 * i + 3] = x[i] % -1 + x[i] / -7;
+}
+
+// Products of vectors of four bytes, which lie in words or not (cl_khr_integer_dot_product).
+kernel void dots(global const uint *x, global const uint *y, global int *out) {
+    size_t i = get_global_id(0);
+    uint a = x[i], b = y[i];
+    global int *o = out + i * 12;
+    o[0] = dot_4x8packed_uu_uint(a, b);
+    o[1] = dot_4x8packed_ss_int(a, b);
+    o[2] = dot_4x8packed_us_int(a, b);
+    o[3] = dot_4x8packed_su_int(a, b);
+    o[4] = dot_acc_sat_4x8packed_uu_uint(a, b, a);
+    o[5] = dot_acc_sat_4x8packed_ss_int(a, b, a);
+    o[6] = dot_acc_sat_4x8packed_us_int(a, b, a);
+    o[7] = dot_acc_sat_4x8packed_su_int(a, b, a);
+    o[8] = dot_acc_sat(as_uchar4(a), as_uchar4(b), a);
+    o[9] = dot_acc_sat(as_char4(a), as_char4(b), (int)a);
+    o[10] = dot_acc_sat(as_uchar4(a), as_char4(b), (int)a);
+    o[11] = dot_acc_sat(as_char4(a), as_uchar4(b), (int)a);
 }

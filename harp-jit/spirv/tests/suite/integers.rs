@@ -229,3 +229,36 @@ fn divisions_never_trap() {
         }
     });
 }
+
+#[test]
+fn dots_of_four_bytes() {
+    everywhere("integers", |case| {
+        let mut pairs = operands!(u32);
+        // Sums that leave the range of the type on either side, and bytes of both signs.
+        pairs.extend([0x7fff_ff80, 0x8000_0080, 0x8080_8080, u32::MAX].map(|a| (a, 0x8080_7f7f)));
+        let (x, y) = columns(&pairs);
+        let out = case.zeros::<u32>(12 * pairs.len());
+        let (xs, ys) = (case.buffer(&x), case.buffer(&y));
+        case.line("dots", pairs.len(), &[Arg::from(&xs), Arg::from(&ys), Arg::from(&out)]);
+        for (&(a, b), given) in pairs.iter().zip(case.read(&out).chunks(12)) {
+            let (signed, unsigned) = (|x: u8| i64::from(x.cast_signed()), |x: u8| i64::from(x));
+            let dot = |f: fn(u8) -> i64, g: fn(u8) -> i64| -> i64 {
+                a.to_le_bytes().iter().zip(b.to_le_bytes()).map(|(&x, y)| f(x) * g(y)).sum()
+            };
+            let within = |sum: i64| sum.clamp(i32::MIN.into(), i32::MAX.into());
+            let sums = [
+                dot(unsigned, unsigned),
+                dot(signed, signed),
+                dot(unsigned, signed),
+                dot(signed, unsigned),
+            ];
+            let mut more = sums.map(|sum| within(sum + i64::from(a.cast_signed())));
+            more[0] = (sums[0] + i64::from(a)).min(u32::MAX.into());
+            let wanted = [sums, more, more].concat();
+            assert!(
+                wanted.iter().map(|&sum| sum as u32).eq(given.iter().copied()),
+                "{a:#x} and {b:#x} on {case}: {given:?}, not {wanted:?}"
+            );
+        }
+    });
+}
