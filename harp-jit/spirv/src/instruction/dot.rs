@@ -9,6 +9,9 @@ use crate::function::Translator;
 use crate::reader::{Id, Instruction};
 use crate::values::Parts;
 
+/// The format of vectors of four bytes in a word of 32 bits.
+pub(super) const FOUR_BYTES: u32 = PackedVectorFormat::PackedVectorFormat4x8Bit as u32;
+
 /// A product of two vectors of integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct IntegerDot {
@@ -66,9 +69,8 @@ impl Translator<'_, '_, '_> {
         ty: ir::Type,
     ) -> Result<Parts> {
         let vector = self.vector_of(id, Of::Int)?;
-        let packed = PackedVectorFormat::PackedVectorFormat4x8Bit as u32;
         let components = match (format, vector.parts.as_slice()) {
-            (Some(given), &[word]) if given == packed => {
+            (Some(FOUR_BYTES), &[word]) => {
                 if self.b.func.dfg.value_type(word) != types::I32 {
                     return Err(SpirvErrorKind::malformed("a word of 32 bits is needed"));
                 }

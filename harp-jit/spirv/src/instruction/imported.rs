@@ -2,11 +2,11 @@
 //! instruction, under the names that clang gives them (Itanium C++ ABI, section 5.1).
 
 use cranelift_codegen::ir::{AtomicRmwOp, InstBuilder, types};
-use rspirv::spirv::{FPRoundingMode, Op, PackedVectorFormat};
+use rspirv::spirv::{FPRoundingMode, Op};
 
+use super::dot::{FOUR_BYTES, IntegerDot};
 use crate::error::Result;
 use crate::function::Translator;
-use crate::instruction::dot::IntegerDot;
 use crate::reader::Instruction;
 
 /// A built-in function that may be imported.
@@ -65,9 +65,9 @@ impl Imported {
             "mem_fence" | "read_mem_fence" | "write_mem_fence" => Some(Imported::Fence),
             "sub_group_barrier" => Some(Imported::SubgroupBarrier),
             "get_fence" => Some(Imported::Fences),
-            _ => match (name.strip_prefix("convert_"), name.strip_prefix("dot_")) {
-                (Some(rest), _) => Conversion::of(rest, params).map(Imported::Conversion),
-                (_, Some(rest)) => IntegerDot::of(rest, params).map(Imported::Dot),
+            _ => match name.split_once('_') {
+                Some(("convert", rest)) => Conversion::of(rest, params).map(Imported::Conversion),
+                Some(("dot", rest)) => IntegerDot::of(rest, params).map(Imported::Dot),
                 _ => Atomic::of(name, params).map(Imported::Atomic),
             },
         }
@@ -95,8 +95,7 @@ impl IntegerDot {
             "su_int" => [true, false],
             _ => return None,
         };
-        let packed = Some(PackedVectorFormat::PackedVectorFormat4x8Bit as u32);
-        Some(IntegerDot { signs, accumulates, packed })
+        Some(IntegerDot { signs, accumulates, packed: Some(FOUR_BYTES) })
     }
 }
 
@@ -271,7 +270,7 @@ mod tests {
                 Some(Imported::Dot(IntegerDot {
                     signs: [false, true],
                     accumulates: true,
-                    packed: Some(PackedVectorFormat::PackedVectorFormat4x8Bit as u32),
+                    packed: Some(FOUR_BYTES),
                 })),
             ),
             (

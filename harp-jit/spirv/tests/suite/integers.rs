@@ -1,6 +1,6 @@
 //! Operations on integers of all widths.
 
-use crate::support::{Case, everywhere, numbers};
+use crate::support::{Case, dot_of_bytes, everywhere, numbers};
 use harp_runtime::Arg;
 
 /// Operands: the edges of the type with each other, and random ones of all magnitudes.
@@ -241,17 +241,9 @@ fn dots_of_four_bytes() {
         let (xs, ys) = (case.buffer(&x), case.buffer(&y));
         case.line("dots", pairs.len(), &[Arg::from(&xs), Arg::from(&ys), Arg::from(&out)]);
         for (&(a, b), given) in pairs.iter().zip(case.read(&out).chunks(12)) {
-            let (signed, unsigned) = (|x: u8| i64::from(x.cast_signed()), |x: u8| i64::from(x));
-            let dot = |f: fn(u8) -> i64, g: fn(u8) -> i64| -> i64 {
-                a.to_le_bytes().iter().zip(b.to_le_bytes()).map(|(&x, y)| f(x) * g(y)).sum()
-            };
             let within = |sum: i64| sum.clamp(i32::MIN.into(), i32::MAX.into());
-            let sums = [
-                dot(unsigned, unsigned),
-                dot(signed, signed),
-                dot(unsigned, signed),
-                dot(signed, unsigned),
-            ];
+            let signs = [[false, false], [true, true], [false, true], [true, false]];
+            let sums = signs.map(|signs| dot_of_bytes(a, b, signs));
             let mut more = sums.map(|sum| within(sum + i64::from(a.cast_signed())));
             more[0] = (sums[0] + i64::from(a)).min(u32::MAX.into());
             let wanted = [sums, more, more].concat();

@@ -1,6 +1,6 @@
 //! Compute shaders, which naga made of WGSL, or which are assembly of SPIR-V.
 
-use crate::support::{Case, Level, MACHINES, STRATEGIES, bytes, numbers};
+use crate::support::{Case, Level, MACHINES, STRATEGIES, bytes, dot_of_bytes, numbers};
 use harp_jit::{CompileOptions, ParamType};
 use harp_runtime::{Arg, Device, DeviceConfig, LaunchConfig, LaunchError};
 use harp_spirv::SpirvModule;
@@ -429,20 +429,16 @@ fn products_of_integer_vectors() {
         let out = case.zeros::<u32>(64 * 7);
         case.launch("dots", groups(64, 8), &[Arg::from(&case.buffer(&input)), Arg::from(&out)]);
         for (pair, given) in input.chunks(2).zip(case.read(&out).chunks(7)) {
-            let (x, y) = (pair[0].to_le_bytes(), pair[1].to_le_bytes());
-            let (signed, unsigned) = (|x: u8| i64::from(x.cast_signed()), |x: u8| i64::from(x));
-            let dot = |f: fn(u8) -> i64, g: fn(u8) -> i64| -> i64 {
-                x.iter().zip(y).map(|(&x, y)| f(x) * g(y)).sum()
-            };
+            let dot = |signs| dot_of_bytes(pair[0], pair[1], signs);
             let [first, second] = [0, 1].map(|at| i64::from(pair[at].cast_signed()));
             let within = |sum: i64| sum.clamp(i32::MIN.into(), i32::MAX.into());
             let wanted = [
-                dot(signed, signed),
-                dot(unsigned, unsigned),
-                dot(signed, unsigned),
-                within(dot(signed, signed) + first),
-                (dot(unsigned, unsigned) + i64::from(pair[0])).min(u32::MAX.into()),
-                within(dot(signed, unsigned) + first),
+                dot([true, true]),
+                dot([false, false]),
+                dot([true, false]),
+                within(dot([true, true]) + first),
+                (dot([false, false]) + i64::from(pair[0])).min(u32::MAX.into()),
+                within(dot([true, false]) + first),
                 first.wrapping_mul(first).wrapping_add(second.wrapping_mul(second)),
             ];
             assert_eq!(given, wanted.map(|number| number as u32), "{pair:x?} on {case}");

@@ -168,3 +168,13 @@ pub(crate) fn numbers(seed: u64) -> impl Iterator<Item = u64> {
         Some(state.wrapping_mul(0x2545_f491_4f6c_dd1d))
     })
 }
+
+/// The product of the bytes of two words, each taken with or without signs.
+pub(crate) fn dot_of_bytes(x: u32, y: u32, signs: [bool; 2]) -> i64 {
+    let number = |byte: u8, signed| match signed {
+        true => i64::from(byte.cast_signed()),
+        false => i64::from(byte),
+    };
+    let bytes = x.to_le_bytes().into_iter().zip(y.to_le_bytes());
+    bytes.map(|(x, y)| number(x, signs[0]) * number(y, signs[1])).sum()
+}
