@@ -301,6 +301,20 @@ impl LaunchOffset {
 }
 
 words! {
+    /// A word about the grid of a launch that its extents do not tell, for code that asks for it. Images of kernels that refer to
+    /// [`SYMBOL`](Self::SYMBOL) have these words there. They are not written during a launch.
+    pub enum LaunchGrid {
+        /// The number of dimensions that the host gave the grid.
+        Dimensions,
+    }
+}
+
+impl LaunchGrid {
+    /// The linker's name of the first word.
+    pub const SYMBOL: &str = "runtime.launch_grid";
+}
+
+words! {
     /// A word by which code that was compiled to report its accesses to memory tells a device what it does: it stores to
     /// the word's address, which is above the memory.
     pub enum MonitorWord {

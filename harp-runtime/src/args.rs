@@ -12,6 +12,7 @@ use harp_monitor::Argument;
 use crate::buffer::{Buffer, Element};
 use crate::device::Device;
 use crate::error::{LaunchError, Parameter};
+use crate::heap::ALIGNMENT;
 use crate::kernel::KernelParts;
 use crate::memory::BufferMemory;
 
@@ -185,8 +186,9 @@ impl Arguments {
         arg: &Arg,
         parameter: &dyn Fn() -> Parameter,
     ) -> Result<Range<u64>, LaunchError> {
-        let alignment = arg.element.map_or(1, Type::bytes).max(1);
-        let start = u64::from(self.group_bytes).next_multiple_of(alignment.into());
+        // Whatever the kernel takes the elements for, none is larger than the array.
+        let largest = 1 << arg.bits.max(1).ilog2().min(ALIGNMENT.ilog2());
+        let start = u64::from(self.group_bytes).next_multiple_of(largest);
         let (given, limit) = (start.saturating_add(arg.bits), u64::from(MAX_GROUP_BYTES));
         let Some(end) = u32::try_from(given).ok().filter(|_| given <= limit) else {
             return Err(LaunchError::GroupMemory { parameter: parameter(), given, limit });

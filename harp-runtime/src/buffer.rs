@@ -78,7 +78,7 @@ pub enum BufferError {
 }
 
 /// An array of `T` in the memory of one [`Device`], or a part of one: kernels see a pointer to the first element. An
-/// array's address is a multiple of 64.
+/// array's address is a multiple of 128.
 ///
 /// A buffer is a handle. Its clones and [views](Self::view) are handles of the same memory, which is freed when all of
 /// them, and all queued commands that use them, are gone.

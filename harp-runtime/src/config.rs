@@ -79,6 +79,8 @@ pub const DEFAULT_FUEL: u64 = 1 << 36;
 pub struct LaunchConfig {
     /// Work-items in each dimension. If one of them is 0 nothing runs, which is not an error.
     pub grid: [u64; 3],
+    /// The number of dimensions, for kernels that ask for it: more than extents other than 1 need, if the host sees it so.
+    pub dimensions: u8,
     /// What kernels that ask for it add to the positions of work-items in each dimension:
     /// [`KernelBuilder::global_offset`](harp_jit::KernelBuilder::global_offset). It is an error if it is not 0 and the kernel
     /// does not. Reports and findings give positions without it.
@@ -118,12 +120,12 @@ const PRINT_BYTES: u32 = 4 << 10;
 impl LaunchConfig {
     /// A line of `x` work-items.
     pub fn grid_1d(x: usize) -> LaunchConfig {
-        LaunchConfig::grid_3d(x, 1, 1)
+        LaunchConfig { dimensions: 1, ..LaunchConfig::grid_3d(x, 1, 1) }
     }
 
     /// `x` times `y` work-items.
     pub fn grid_2d(x: usize, y: usize) -> LaunchConfig {
-        LaunchConfig::grid_3d(x, y, 1)
+        LaunchConfig { dimensions: 2, ..LaunchConfig::grid_3d(x, y, 1) }
     }
 
     /// `x` times `y` times `z` work-items.
@@ -131,6 +133,7 @@ impl LaunchConfig {
         let grid = [x, y, z].map(|extent| extent as u64);
         LaunchConfig {
             grid,
+            dimensions: 3,
             offset: [0; 3],
             group: None,
             fuel: None,
@@ -140,6 +143,12 @@ impl LaunchConfig {
             audit_shared: false,
             print_bytes: PRINT_BYTES,
         }
+    }
+
+    /// What kernels are told when they ask for the number of dimensions: 1 to 3, and enough for the extents.
+    pub(crate) fn told_dimensions(&self) -> u64 {
+        let needed = self.grid.iter().rposition(|&extent| extent != 1).map_or(1, |last| last + 1);
+        u64::from(self.dimensions.min(3)).max(needed as u64)
     }
 
     /// The same grid with an offset.

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use range_alloc::RangeAllocator;
 use thiserror::Error;
 
-/// Every allocation starts at a multiple of this number of bytes: a cache line of the host, and
-/// more than the largest machine word.
-pub(crate) const ALIGNMENT: u64 = 64;
+/// Every allocation starts at a multiple of this number of bytes: the largest size of a type of OpenCL C, which programs
+/// expect memory to be aligned to, and no less than a cache line of the host.
+pub(crate) const ALIGNMENT: u64 = 128;
 
 /// The guest's memory is exhausted, or too fragmented.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use harp_emu::SpareCode;
-use harp_isa::abi::{ArgumentBlock, LaunchMemory, LaunchOffset, Lock};
+use harp_isa::abi::{ArgumentBlock, LaunchGrid, LaunchMemory, LaunchOffset, Lock};
 use harp_isa::link::Section;
 use harp_isa::object::{Chunk, Permissions};
 use harp_isa::{ArchId, Image, Layout, LinkErrors, Object, Opcode, link};
@@ -35,6 +35,7 @@ pub(crate) struct KernelImage {
     lock_place: Option<u64>,
     launch_memory: Option<u64>,
     launch_offset: Option<u64>,
+    launch_grid: Option<u64>,
     kernel: Range<u64>,
     read_only: u64,
 }
@@ -57,6 +58,7 @@ impl KernelImage {
         let lock_place = form.locks.then(|| address(harp_library::LOCK_PLACE));
         let launch_memory = image.symbol(LaunchMemory::SYMBOL);
         let launch_offset = image.symbol(LaunchOffset::SYMBOL);
+        let launch_grid = image.symbol(LaunchGrid::SYMBOL);
         let is_written = |section: &&Section| section.permissions.contains(Permissions::WRITE);
         let written = image.sections.iter().filter(is_written).map(|section| section.address);
         let read_only = written.min().unwrap_or(image.bytes.len() as u64);
@@ -68,6 +70,7 @@ impl KernelImage {
             lock_place,
             launch_memory,
             launch_offset,
+            launch_grid,
             kernel,
             read_only,
             image,
@@ -112,6 +115,11 @@ impl KernelImage {
     /// The address of the words of the launch's offset, if the kernel refers to them.
     pub(crate) fn launch_offset(&self) -> Option<u64> {
         self.launch_offset
+    }
+
+    /// The address of the words about the launch's grid, if the kernel refers to them.
+    pub(crate) fn launch_grid(&self) -> Option<u64> {
+        self.launch_grid
     }
 
     /// The addresses of the kernel's code.
@@ -197,7 +205,7 @@ fn renamed(kernel: KernelParts<'_>) -> (Object, u64) {
     (object, bytes)
 }
 
-/// The argument block, and the words about the launch's memory and its offset if the kernel's `code` refers to them.
+/// The argument block, and of the words about the launch those that the kernel's `code` refers to.
 fn argument_block(kernel: KernelParts<'_>, code: &Object) -> Object {
     let word = usize::from(kernel.object.arch.word().bytes());
     let chunk = |name: &str, words: usize| Chunk {
@@ -214,6 +222,7 @@ fn argument_block(kernel: KernelParts<'_>, code: &Object) -> Object {
     let asked = [
         (LaunchMemory::SYMBOL, LaunchMemory::ALL.len()),
         (LaunchOffset::SYMBOL, LaunchOffset::ALL.len()),
+        (LaunchGrid::SYMBOL, LaunchGrid::ALL.len()),
     ];
     let asked = asked.into_iter().filter(|(name, _)| refers_to(code, name));
     chunks.extend(asked.map(|(name, words)| chunk(name, words)));

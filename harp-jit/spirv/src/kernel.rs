@@ -10,12 +10,12 @@ use hashbrown::{HashMap, HashSet};
 use rspirv::spirv::StorageClass;
 
 use crate::error::{Result, SpirvError, SpirvErrorKind};
+use crate::escape;
 use crate::function::Translator;
 use crate::module::{
-    Addressing, EntryParam, EntryParamKind, EntryPoint, SpirvModule, Target, words,
+    Addressing, EntryParam, EntryParamKind, EntryPoint, Function, SpirvModule, Target, words,
 };
 use crate::prologue::{GLOBAL_ID, Item, Prologue};
-use crate::promotion;
 use crate::reader::Id;
 use crate::types::Kind;
 use crate::unit::{Definition, Unit, word_type};
@@ -215,11 +215,7 @@ fn translate_function<'m>(
 
 impl<'m> Translator<'_, '_, 'm> {
     /// The body of a function that others call.
-    fn called(
-        &mut self,
-        function: &'m crate::module::Function,
-        params: &[ir::Value],
-    ) -> Result<()> {
+    fn called(&mut self, function: &'m Function, params: &[ir::Value]) -> Result<()> {
         let mut params = params.iter().copied();
         if let Some(position) = params.next() {
             self.prologue.give(Item::Word(GLOBAL_ID[0]), position);
@@ -243,7 +239,7 @@ impl<'m> Translator<'_, '_, 'm> {
         let own = module.used_globals(entry.function, |global| {
             matches!(global.class, StorageClass::Private | StorageClass::PushConstant)
         });
-        let promoted = promotion::of_globals(module, entry.function, &own);
+        let promoted = escape::promoted_globals(module, entry.function, &own);
         let mut args = vec![None; function.params.len()];
         let mut arrays: HashMap<Id, Buffers> = HashMap::new();
         let mut first = 0;
@@ -258,8 +254,7 @@ impl<'m> Translator<'_, '_, 'm> {
             }
             match target {
                 Target::Param(index) => {
-                    let (_, ty) = function.params[index];
-                    args[index] = Some(self.argument(ty, param, parts)?);
+                    args[index] = Some(self.argument(function, index, param, parts)?);
                 }
                 Target::Global(id) => {
                     let def = self.resource(id, &promoted, param, parts)?;
@@ -302,15 +297,23 @@ impl<'m> Translator<'_, '_, 'm> {
         parts
     }
 
-    /// What a parameter of type `ty` stands for: structures by value are pointers to memory of their own.
-    fn argument(&mut self, ty: Id, param: &EntryParam, parts: Parts) -> Result<Def> {
+    /// What a parameter of a kernel stands for: structures by value are pointers to memory of their own.
+    fn argument(
+        &mut self,
+        kernel: &Function,
+        index: usize,
+        param: &EntryParam,
+        parts: Parts,
+    ) -> Result<Def> {
+        let (id, ty) = kernel.params[index];
         let Kind::Pointer { to, .. } = *self.module.types.kind(ty)? else {
             return Ok(Def::Value(Val::new(ty, parts)));
         };
         if !matches!(param.kind, EntryParamKind::Fields(_)) {
             return Ok(Def::Value(Val { constant: param.constant, ..Val::new(ty, parts) }));
         }
-        let pointer = self.slot(ty, to, self.module.types.get(to)?.align)?;
+        let variables = self.unit.variables(kernel);
+        let pointer = self.slot(ty, to, self.unit.stack_alignment(&variables, id, to)?)?;
         self.store(&pointer, &Val::new(to, parts), None)?;
         Ok(Def::Value(pointer))
     }
@@ -334,8 +337,7 @@ impl<'m> Translator<'_, '_, 'm> {
             self.assign(place, &value)?;
             return Ok(Def::Place(place));
         }
-        let align = self.unit.alignment(id, global.ty)?;
-        let pointer = self.slot(pointer, global.ty, align)?;
+        let pointer = self.hidden_slot(pointer, global.ty)?;
         self.store(&pointer, &value, None)?;
         Ok(Def::Value(pointer))
     }
@@ -354,8 +356,7 @@ impl<'m> Translator<'_, '_, 'm> {
             }
             Def::Place(place)
         } else {
-            let align = self.unit.alignment(id, global.ty)?;
-            let pointer = self.slot(pointer, global.ty, align)?;
+            let pointer = self.hidden_slot(pointer, global.ty)?;
             if let Some(initial) = initial {
                 self.store(&pointer, &initial, None)?;
             }

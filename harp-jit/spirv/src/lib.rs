@@ -28,6 +28,7 @@
 mod constants;
 mod decorations;
 mod error;
+mod escape;
 mod extended;
 mod fold;
 mod function;
@@ -36,7 +37,6 @@ mod instruction;
 mod kernel;
 mod module;
 mod prologue;
-mod promotion;
 mod reader;
 mod sets;
 mod types;

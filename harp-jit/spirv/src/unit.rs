@@ -9,13 +9,13 @@ use harp_jit::{
     PrintSite, SourceMap,
 };
 use harp_libm::{Float, Fma, Math};
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashMap;
 use rspirv::spirv::{Decoration, StorageClass};
 
 use crate::constants::Scalar;
 use crate::error::{Result, SpirvErrorKind};
+use crate::escape::Variables;
 use crate::module::{Function, Global, SpirvModule};
-use crate::promotion;
 use crate::reader::Id;
 
 /// The most instructions of functions whose code is put into their callers: beyond, functions are called.
@@ -69,7 +69,7 @@ pub(crate) struct Unit<'m> {
     /// Declared functions whose bodies are not translated yet.
     pub(crate) pending: Vec<Id>,
     math: HashMap<(Math, Float), FuncId>,
-    promoted: HashMap<Id, Rc<HashSet<Id>>>,
+    variables: HashMap<Id, Rc<Variables>>,
     recursive: HashMap<Id, bool>,
     inlined: usize,
 }
@@ -94,7 +94,7 @@ impl<'m> Unit<'m> {
             functions: HashMap::new(),
             pending: Vec::new(),
             math: HashMap::new(),
-            promoted: HashMap::new(),
+            variables: HashMap::new(),
             recursive: HashMap::new(),
             inlined: 0,
         }
@@ -128,6 +128,14 @@ impl<'m> Unit<'m> {
             return Err(SpirvErrorKind::TooMany { what, given, limit });
         }
         Ok(natural.max(given))
+    }
+
+    /// The alignment in the stack of a function's variable or parameter: a word's at most, which is all that accesses want,
+    /// unless the address may be seen as a number.
+    pub(crate) fn stack_alignment(&self, variables: &Variables, id: Id, ty: Id) -> Result<u64> {
+        let align = self.alignment(id, ty)?;
+        let word = self.word.bytes().into();
+        Ok(if variables.observed.contains(&id) { align } else { align.min(word) })
     }
 
     /// The offset of a variable in the memory of the work-group.
@@ -297,11 +305,11 @@ impl<'m> Unit<'m> {
         recursive
     }
 
-    /// The variables of a function that need no memory.
-    pub(crate) fn promoted(&mut self, function: &Function) -> Rc<HashSet<Id>> {
+    /// What a function does with its variables.
+    pub(crate) fn variables(&mut self, function: &Function) -> Rc<Variables> {
         let module = self.module;
-        let entry = self.promoted.entry(function.id);
-        Rc::clone(entry.or_insert_with(|| Rc::new(promotion::of_function(module, function))))
+        let entry = self.variables.entry(function.id);
+        Rc::clone(entry.or_insert_with(|| Rc::new(Variables::of(module, function))))
     }
 }
 

@@ -13,7 +13,7 @@ use cranelift_codegen::ir::{
     Value, ValueDef,
 };
 use harp_isa::WordSize;
-use harp_isa::abi::{ArgumentBlock, GroupField, LaunchMemory, LaunchOffset};
+use harp_isa::abi::{ArgumentBlock, GroupField, LaunchGrid, LaunchMemory, LaunchOffset};
 use smallvec::SmallVec;
 
 use super::{KernelShape, Root};
@@ -127,9 +127,10 @@ impl Roots {
         let Known::In(objects) = &self.known[address] else { return Some(Found::default()) };
         let is_hidden = |object: &Object| match *object {
             Object::Arguments | Object::Own => true,
-            Object::Datum(global) => self.names[global]
-                .as_deref()
-                .is_some_and(|name| [LaunchMemory::SYMBOL, LaunchOffset::SYMBOL].contains(&name)),
+            Object::Datum(global) => {
+                let of_launch = [LaunchMemory::SYMBOL, LaunchOffset::SYMBOL, LaunchGrid::SYMBOL];
+                self.names[global].as_deref().is_some_and(|name| of_launch.contains(&name))
+            }
             _ => false,
         };
         if objects.iter().any(is_hidden) {

@@ -1,5 +1,6 @@
 //! Numbers of the types that buffers and arguments have, as text and as bytes.
 
+use half::f16;
 use harp_jit::ParamType;
 use harp_jit::ir::{Type, types};
 use thiserror::Error;
@@ -15,11 +16,12 @@ pub(super) enum Element {
     U32,
     I64,
     U64,
+    F16,
     F32,
     F64,
 }
 
-use Element::{F32, F64, I8, I16, I32, I64, U8, U16, U32, U64};
+use Element::{F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64};
 
 /// Why a text is not a number of a type.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -36,10 +38,10 @@ impl std::fmt::Display for Element {
 }
 
 impl Element {
-    const ALL: [Element; 10] = [I8, U8, I16, U16, I32, U32, I64, U64, F32, F64];
+    const ALL: [Element; 11] = [I8, U8, I16, U16, I32, U32, I64, U64, F16, F32, F64];
 
     /// The names of all, for messages.
-    pub(super) const NAMES: &str = "i8, u8, i16, u16, i32, u32, i64, u64, f32, f64";
+    pub(super) const NAMES: &str = "i8, u8, i16, u16, i32, u32, i64, u64, f16, f32, f64";
 
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -51,6 +53,7 @@ impl Element {
             U32 => "u32",
             I64 => "i64",
             U64 => "u64",
+            F16 => "f16",
             F32 => "f32",
             F64 => "f64",
         }
@@ -86,10 +89,11 @@ impl Element {
         })
     }
 
+    /// The type that kernels know it by; they compute with halves as integers.
     pub(super) fn clif_type(self) -> Type {
         match self {
             I8 | U8 => types::I8,
-            I16 | U16 => types::I16,
+            I16 | U16 | F16 => types::I16,
             I32 | U32 => types::I32,
             I64 | U64 => types::I64,
             F32 => types::F32,
@@ -102,7 +106,7 @@ impl Element {
     }
 
     pub(super) fn is_float(self) -> bool {
-        matches!(self, F32 | F64)
+        matches!(self, F16 | F32 | F64)
     }
 
     fn is_signed(self) -> bool {
@@ -111,7 +115,7 @@ impl Element {
 
     fn expected(self) -> String {
         match self {
-            F32 | F64 => "such as 0.5, -3, 1e-6, inf or nan".to_owned(),
+            F16 | F32 | F64 => "such as 0.5, -3, 1e-6, inf or nan".to_owned(),
             integer => {
                 let bits = 8 * integer.bytes();
                 format!("an integer of {bits} bits, such as 5, -3 or 0x1f")
@@ -123,6 +127,7 @@ impl Element {
     pub(super) fn parse(self, text: &str) -> Result<u64, ValueError> {
         let wrong = || ValueError { text: text.to_owned(), ty: self };
         match self {
+            F16 => text.parse::<f64>().map(|value| self.of_float(value)).map_err(|_| wrong()),
             F32 => text.parse::<f32>().map(|value| value.to_bits().into()).map_err(|_| wrong()),
             F64 => text.parse::<f64>().map(f64::to_bits).map_err(|_| wrong()),
             _ => {
@@ -144,6 +149,7 @@ impl Element {
     /// The bits of the number that is nearest to an integer.
     pub(super) fn of_integer(self, value: i128) -> u64 {
         match self {
+            F16 => self.of_float(value as f64),
             F32 => (value as f32).to_bits().into(),
             F64 => (value as f64).to_bits(),
             _ => self.truncated(value as u64),
@@ -153,6 +159,7 @@ impl Element {
     /// The bits of the number that is nearest to a float.
     pub(super) fn of_float(self, value: f64) -> u64 {
         match self {
+            F16 => f16::from_f64(value).to_bits().into(),
             F32 => (value as f32).to_bits().into(),
             F64 => value.to_bits(),
             _ => self.truncated(value as i64 as u64),
@@ -169,6 +176,7 @@ impl Element {
     /// The number with these bits as a float, for comparisons: exact but for integers of 64 bits.
     pub(super) fn as_float(self, bits: u64) -> f64 {
         match self {
+            F16 => f16::from_bits(bits as u16).into(),
             F32 => f32::from_bits(bits as u32).into(),
             F64 => f64::from_bits(bits),
             _ => self.as_integer(bits) as f64,
@@ -184,6 +192,7 @@ impl Element {
     /// The number with these bits as text.
     pub(super) fn text(self, bits: u64) -> String {
         match self {
+            F16 => f16::from_bits(bits as u16).to_string(),
             F32 => f32::from_bits(bits as u32).to_string(),
             F64 => f64::from_bits(bits).to_string(),
             _ => self.as_integer(bits).to_string(),
@@ -228,6 +237,9 @@ mod tests {
             (I16, "-300"),
             (U64, "18446744073709551615"),
             (I64, "-1"),
+            (F16, "0.5"),
+            (F16, "-65504"),
+            (F16, "inf"),
             (F32, "0.1"),
             (F64, "-2.5"),
         ] {

@@ -187,6 +187,9 @@ impl Device {
         if let Some(place) = image.launch_offset() {
             self.put(place, &word_bytes(word, config.offset.into_iter()));
         }
+        if let Some(place) = image.launch_grid() {
+            self.put(place, &word_bytes(word, [config.told_dimensions()].into_iter()));
+        }
         let _lock = image.lock_place().map(|place| self.lock(place, &plan)).transpose()?;
         let limits = Limits {
             fuel: config.fuel,

@@ -5,15 +5,17 @@
 //! are called, and those that would make the kernel too large.
 
 use std::ops::Range;
+use std::rc::Rc;
 
 use cranelift_codegen::ir::{self, Block, InstBuilder, Type, types};
 use cranelift_frontend::FunctionBuilder;
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashMap;
 use rspirv::spirv::{FunctionParameterAttribute, Op};
 use smallvec::SmallVec;
 
 use crate::constants::Scalar;
 use crate::error::{Result, SpirvErrorKind};
+use crate::escape::Variables;
 use crate::module::{self, Function, SpirvModule};
 use crate::prologue::{GLOBAL_ID, Prologue};
 use crate::reader::{Id, Instruction, is_terminator};
@@ -55,7 +57,7 @@ pub(crate) struct Translator<'f, 'u, 'm> {
 pub(crate) struct Frame {
     values: HashMap<Id, Def>,
     blocks: HashMap<Id, Target>,
-    promoted: std::rc::Rc<HashSet<Id>>,
+    variables: Rc<Variables>,
     /// The block that is translated.
     label: Id,
     /// Where a return goes to, unless it is one.
@@ -96,12 +98,12 @@ impl<'m> Translator<'_, '_, 'm> {
             let what = format!("the function `{name}`, which is imported,");
             return Err(SpirvErrorKind::unsupported(what));
         }
-        let promoted = self.unit.promoted(function);
+        let variables = self.unit.variables(function);
         let params = function.params.iter().map(|&(id, _)| id);
         let mut values = HashMap::with_capacity(function.len().min(MAX_RESERVED));
         values.extend(params.zip(args));
         let is_call = matches!(&function.blocks[..], [block] if block.end - block.start <= 2);
-        let inner = Frame { values, blocks: HashMap::new(), promoted, label: 0, exit, is_call };
+        let inner = Frame { values, blocks: HashMap::new(), variables, label: 0, exit, is_call };
         let outer = std::mem::replace(&mut self.frame, inner);
         let outer_at = self.at;
         self.depth += 1;
@@ -332,8 +334,8 @@ impl<'m> Translator<'_, '_, 'm> {
         }
         let is_void = matches!(module.types.kind(function.result)?, Kind::Void);
         let mut defs = Vec::with_capacity(args.len());
-        for (index, &param) in function.params.iter().enumerate() {
-            defs.push(self.passed(args, index, param)?);
+        for index in 0..args.len() {
+            defs.push(self.passed(function, args, index)?);
         }
         if !self.unit.inline(function)? {
             let position = self.prologue_word(GLOBAL_ID[0]);
@@ -364,8 +366,8 @@ impl<'m> Translator<'_, '_, 'm> {
 
     /// What a parameter of a function stands for that is called with `args`. Where it is a pointer to something that is passed by value,
     /// the function gets a copy, as it may change it.
-    fn passed(&mut self, args: &[Id], index: usize, (param, ty): (Id, Id)) -> Result<Def> {
-        let arg = args[index];
+    fn passed(&mut self, function: &Function, args: &[Id], index: usize) -> Result<Def> {
+        let (arg, (param, ty)) = (args[index], function.params[index]);
         let from = match self.def(arg)? {
             Def::Value(_) => self.value_of(arg, ty)?,
             other => return Ok(other),
@@ -382,7 +384,8 @@ impl<'m> Translator<'_, '_, 'm> {
             return Ok(Def::Value(from));
         }
         let (_, to) = module.types.pointer(ty)?;
-        let copy = self.slot(ty, to, self.unit.alignment(param, to)?)?;
+        let variables = self.unit.variables(function);
+        let copy = self.slot(ty, to, self.unit.stack_alignment(&variables, param, to)?)?;
         let found = module.types.get(to)?;
         self.copy(copy.parts[0], from.parts[0], found.size, found.align)?;
         Ok(Def::Value(copy))

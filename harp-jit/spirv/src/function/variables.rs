@@ -87,14 +87,15 @@ impl Translator<'_, '_, '_> {
             Some(&id) => Some(self.value_of(id, ty)?),
             None => None,
         };
-        if self.frame.promoted.contains(&inst.id) {
+        if self.frame.variables.promoted.contains(&inst.id) {
             let place = self.place(ty)?;
             if let Some(initial) = initial {
                 self.assign(place, &initial)?;
             }
             return self.define(inst.id, Def::Place(place));
         }
-        let pointer = self.slot(inst.ty, ty, self.unit.alignment(inst.id, ty)?)?;
+        let align = self.unit.stack_alignment(&self.frame.variables, inst.id, ty)?;
+        let pointer = self.slot(inst.ty, ty, align)?;
         if let Some(initial) = initial {
             self.store(&pointer, &initial, None)?;
         }
@@ -113,7 +114,13 @@ impl Translator<'_, '_, '_> {
         Ok(Place::new(ty, first))
     }
 
-    /// A pointer to new memory in the stack, aligned to so many bytes as far as accesses want it.
+    /// A pointer to new memory in the stack whose address nobody can see: a variable of a shader.
+    pub(crate) fn hidden_slot(&mut self, pointer: Id, ty: Id) -> Result<Val> {
+        let align = self.module.types.get(ty)?.align;
+        self.slot(pointer, ty, align.min(self.unit.word.bytes().into()))
+    }
+
+    /// A pointer to new memory in the stack, aligned to so many bytes.
     pub(crate) fn slot(&mut self, pointer: Id, ty: Id, align: u64) -> Result<Val> {
         let found = self.module.types.get(ty)?;
         if found.size == 0 && !matches!(found.kind, Kind::Struct { .. }) {
@@ -124,8 +131,7 @@ impl Translator<'_, '_, '_> {
             let (given, limit) = (found.size, MAX_SLOT_BYTES);
             return Err(SpirvErrorKind::TooMany { what: "bytes of a variable", given, limit });
         }
-        // Vectors are accessed by components, which are at most 8 bytes long.
-        let align = align.min(8).trailing_zeros() as u8;
+        let align = align.trailing_zeros() as u8;
         let data = StackSlotData::new(StackSlotKind::ExplicitSlot, found.size.max(1) as u32, align);
         let slot = self.b.create_sized_stack_slot(data);
         let word = self.unit.word;

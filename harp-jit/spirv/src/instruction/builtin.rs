@@ -4,7 +4,7 @@ use cranelift_codegen::cursor::FuncCursor;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder};
 use harp_isa::WordSize;
-use harp_isa::abi::{ArgumentBlock, LaunchOffset};
+use harp_isa::abi::{ArgumentBlock, LaunchGrid, LaunchOffset};
 use rspirv::spirv::BuiltIn;
 
 use crate::error::{Result, SpirvErrorKind};
@@ -66,7 +66,11 @@ impl Translator<'_, '_, '_> {
                 Some(offset) => offset,
                 None => self.b.ins().iconst(self.unit.word, 0),
             },
-            BuiltIn::WorkDim => self.dimensions()?,
+            BuiltIn::WorkDim => {
+                let dimensions = LaunchGrid::Dimensions.offset(self.unit.arch.word());
+                let item = Item::LaunchWord(LaunchGrid::SYMBOL, dimensions);
+                self.prologue.item(self.b.func, item)
+            }
             BuiltIn::GlobalLinearId => self.linear_id()?,
             BuiltIn::LocalInvocationIndex => self.prologue_word("harp_local_index"),
             BuiltIn::SubgroupLocalInvocationId => self.prologue_word("harp_lane_id"),
@@ -155,20 +159,6 @@ impl Translator<'_, '_, '_> {
     fn group_header(&mut self, offset: HeaderOffset, dim: u32) -> Result<ir::Value> {
         self.unit.uses_groups = true;
         self.header(offset, dim)
-    }
-
-    /// The number of dimensions: that of the last extent which is not 1.
-    fn dimensions(&mut self) -> Result<ir::Value> {
-        let rows = self.header(ArgumentBlock::grid_extent, 1)?;
-        let layers = self.header(ArgumentBlock::grid_extent, 2)?;
-        let word = self.unit.word;
-        Ok(self.at_start(|at| {
-            let [one, two, three] = [1, 2, 3].map(|dim| at.ins().iconst(word, dim));
-            let flat = at.ins().icmp(IntCC::Equal, rows, one);
-            let two = at.ins().select(flat, one, two);
-            let no_layers = at.ins().icmp(IntCC::Equal, layers, one);
-            at.ins().select(no_layers, two, three)
-        }))
     }
 
     fn linear_id(&mut self) -> Result<ir::Value> {

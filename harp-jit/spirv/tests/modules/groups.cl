@@ -153,3 +153,7 @@ PASSED(passed_global, barrier(CLK_GLOBAL_MEM_FENCE))
 PASSED(passed_both, barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE))
 PASSED(passed_none, barrier(0))
 PASSED(passed_with_fence, mem_fence(CLK_GLOBAL_MEM_FENCE); barrier(CLK_LOCAL_MEM_FENCE))
+
+kernel void dimensions(global uint *o) {
+    o[get_global_id(0)] = get_work_dim();
+}

@@ -186,3 +186,44 @@ kernel void nothings(global int *out) {
     struct nothing one, other = one;
     out[get_global_id(0)] = sizeof(other) + 1;
 }
+
+struct wide { uchar first; int4 second; };
+
+// Compilers know too much about addresses.
+uint beyond(uintptr_t address, uint size) {
+    volatile uintptr_t seen = address;
+    return seen % size;
+}
+
+#define BEYOND(POINTER, TYPE) beyond((uintptr_t)(POINTER), sizeof(TYPE))
+
+__attribute__((noinline)) uint in_function(uint n) {
+    volatile uchar before = n;
+    volatile long16 own = n;
+    return BEYOND(&own, long16) + own.s3 - before;
+}
+
+// How far memory lies behind where its type may lie: nowhere. So programs may use the last bits of addresses.
+kernel void alignments(global uint *o, global uchar *few, global long16 *many, local uchar *local_few, local double16 *local_many,
+                       struct wide wide) {
+    local uchar shared_few;
+    local short8 shared;
+    volatile uchar before = 1;
+    volatile int8 own = 2;
+    int i = get_global_id(0);
+    if (i == 0) {
+        shared_few = local_few[0] = few[0];
+        shared = (short8)(before);
+        local_many[0] = own.s1;
+    }
+    global uint *all = o + 9 * i;
+    all[0] = BEYOND(o, long16) + BEYOND(few, long16);
+    all[1] = BEYOND(many, long16);
+    all[2] = BEYOND(local_many, double16);
+    all[3] = BEYOND(&shared, short8);
+    all[4] = BEYOND(&own, int8);
+    all[5] = in_function(few[0]);
+    all[6] = BEYOND(&wide, int4);
+    all[7] = BEYOND(&wide.second, int4);
+    all[8] = wide.second.z + wide.first;
+}

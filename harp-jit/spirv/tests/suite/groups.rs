@@ -215,6 +215,25 @@ fn ids_are_those_of_the_work_item() {
 }
 
 #[test]
+fn a_grid_has_as_many_dimensions_as_the_host_says() {
+    everywhere("groups", |case| {
+        let mut flat = LaunchConfig::grid_3d(4, 2, 1);
+        flat.dimensions = 1;
+        for (config, wanted) in [
+            (LaunchConfig::grid_1d(8), 1),
+            (LaunchConfig::grid_2d(8, 1), 2),
+            (LaunchConfig::grid_3d(8, 1, 1), 3),
+            (flat, 2),
+        ] {
+            let out = case.zeros::<u32>(8);
+            case.launch("dimensions", config, &[Arg::from(&out)]);
+            let items = config.grid[0] as usize;
+            assert_eq!(case.read(&out)[..items], vec![wanted; items], "{case}");
+        }
+    });
+}
+
+#[test]
 fn a_launch_with_an_offset_shifts_positions_only() {
     everywhere("groups", |case| {
         let (grid, offset) = ([4, 3, 2], [100, 2, 1]);

@@ -225,6 +225,26 @@ fn structures_by_value_are_copies_for_functions() {
 }
 
 #[test]
+fn memory_is_aligned_as_types_are_large() {
+    everywhere("structures", |case| {
+        let (out, few) = (case.zeros::<u32>(9 * 6), case.buffer(&[5_u8, 0, 0]));
+        let many = case.buffer(&[7_u64; 16]);
+        let args = [
+            Arg::from(&out),
+            Arg::from(&few),
+            Arg::from(&many),
+            Arg::group::<u8>(3),
+            Arg::group::<f64>(16),
+        ];
+        let wide = [10, 20, 30, 40].map(Arg::from);
+        let args: Vec<Arg> = args.into_iter().chain([Arg::from(3_u8)]).chain(wide).collect();
+        case.launch("alignments", LaunchConfig::grid_1d(6).with_groups_1d(6), &args);
+        let wanted = [0, 0, 0, 0, 0, 0, 0, 0, 33];
+        assert_eq!(case.read(&out), wanted.repeat(6), "{case}");
+    });
+}
+
+#[test]
 fn structures_may_have_no_members() {
     everywhere("structures", |case| {
         let out = case.zeros::<i32>(3);
@@ -258,6 +278,15 @@ fn hints_change_nothing() {
         let counts = case.buffer(&[5_u32, 0]);
         case.launch("hints", LaunchConfig::grid_1d(1), &[Arg::from(&counts)]);
         assert_eq!(case.read(&counts), [5, 5], "{case}");
+    });
+}
+
+#[test]
+fn phis_may_take_pointers_that_are_made_behind_them() {
+    with_addresses(|case| {
+        let out = case.zeros::<u32>(1);
+        case.launch("late", LaunchConfig::grid_1d(1), &[Arg::from(&out)]);
+        assert_eq!(case.read(&out), [3], "{case}");
     });
 }
 

@@ -129,9 +129,10 @@ fn generator(
                 (low, high)
             }
         };
+        // As many as the type has, so that rounded numbers are below the upper bound, too.
+        let bits = if element == Element::F16 { 11 } else { 24 };
         return Ok(Box::new(move || {
-            // 24 bits, so that an f32 is below the upper bound, too.
-            let part = (random.next_u64() >> 40) as f64 / f64::from(1 << 24);
+            let part = (random.next_u64() >> (64 - bits)) as f64 / f64::from(1 << bits);
             element.of_float(low + part * (high - low))
         }));
     }
@@ -174,6 +175,7 @@ mod tests {
         assert_eq!(texts("u8:0..10..4").unwrap(), ["0", "4", "8"]);
         assert_eq!(texts("i16:3..0..-1").unwrap(), ["3", "2", "1"]);
         assert_eq!(texts("f32:0..1..0.25").unwrap(), ["0", "0.25", "0.5", "0.75"]);
+        assert_eq!(texts("f16:-1..1..0.5").unwrap(), ["-1", "-0.5", "0", "0.5"]);
         assert_eq!(texts("i32:5..5").unwrap(), [""; 0]);
         assert_eq!(texts("u8:254..256").unwrap(), ["254", "255"]);
         for text in [
@@ -194,6 +196,8 @@ mod tests {
         assert_eq!(floats, texts("f32x100:random:7").unwrap());
         assert_ne!(floats, texts("f32x100:random:8").unwrap());
         assert!(floats.iter().all(|float| (0.0..1.0).contains(&float.parse::<f32>().unwrap())));
+        let halves = texts("f16x1000:random:7").unwrap();
+        assert!(halves.iter().all(|half| (0.0..1.0).contains(&half.parse::<f32>().unwrap())));
         let dice = texts("i8x100:random:1:-3..4").unwrap();
         let mut seen: Vec<i8> = dice.iter().map(|face| face.parse().unwrap()).collect();
         seen.sort_unstable();

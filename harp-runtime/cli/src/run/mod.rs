@@ -70,8 +70,8 @@ pub(super) struct Run {
 #[derive(Args)]
 pub(super) struct Launch {
     /// The work-items in each dimension. Where the program fixes the size of work-groups, as shaders do, whole groups run
-    #[arg(long, value_name = "X[,Y[,Z]]", value_parser = extents)]
-    grid: Option<[u64; 3]>,
+    #[arg(long, value_name = "X[,Y[,Z]]", value_parser = grid)]
+    grid: Option<Grid>,
     /// What is added to positions in the grid in each dimension, as OpenCL's `get_global_offset` gives it
     #[arg(long, value_name = "X[,Y[,Z]]", value_parser = offsets)]
     offset: Option<[u64; 3]>,
@@ -100,6 +100,15 @@ pub(super) struct Launch {
     /// Stop after this many seconds, such as 0.5 or 60
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     time_limit: Option<Duration>,
+}
+
+/// The work-items in each of one to three dimensions.
+#[derive(Clone)]
+struct Grid(Vec<u64>);
+
+fn grid(text: &str) -> Result<Grid, &'static str> {
+    let (extents, given) = (extents(text)?, text.split(',').count());
+    Ok(Grid(extents[..given].to_vec()))
 }
 
 /// Work-items in one to three dimensions.
@@ -270,12 +279,14 @@ impl Launch {
             }
             (given, fixed) => given.or(fixed),
         };
-        let mut grid = self.grid.ok_or(CliError::NoGrid)?;
+        let Grid(given) = self.grid.as_ref().ok_or(CliError::NoGrid)?;
+        let mut grid = [1; 3];
+        grid[..given.len()].copy_from_slice(given);
         for (extent, size) in grid.iter_mut().zip(fixed.unwrap_or([1; 3])) {
             *extent = extent.checked_next_multiple_of(size).unwrap_or(*extent);
         }
         let mut config = LaunchConfig::grid_1d(1);
-        config.grid = grid;
+        (config.grid, config.dimensions) = (grid, given.len() as u8);
         config.group = group;
         config.offset = self.offset.unwrap_or_default();
         config.audit_shared = self.audit_shared;

@@ -1,12 +1,15 @@
-//! Variables that need no memory: those of which only scalars are loaded and stored, by constant indices.
+//! What functions do with their variables.
 //!
-//! Unoptimized code keeps everything in variables, and shaders always do. Such variables become those of
-//! cranelift-frontend, which makes values and block parameters of them.
+//! Variables of which only scalars are loaded and stored, by constant indices, need no memory. Unoptimized code keeps
+//! everything in variables, and shaders always do. Such variables become those of cranelift-frontend, which makes values and
+//! block parameters of them.
+//!
+//! Of the others it matters whether somebody may look at their addresses, which programs expect to be aligned.
 
 use hashbrown::{HashMap, HashSet};
 use rspirv::spirv::{Op, StorageClass};
 
-use crate::module::{Function, SpirvModule};
+use crate::module::{Addressing, Function, SpirvModule};
 use crate::reader::{Id, Instruction};
 use crate::sets::stores_to_pointer;
 use crate::types::Kind;
@@ -24,8 +27,24 @@ struct Pointer {
     is_marker: bool,
 }
 
+/// What a function does with its variables.
+#[derive(Debug, Default)]
+pub(crate) struct Variables {
+    /// Those that need no memory.
+    pub(crate) promoted: HashSet<Id>,
+    /// Those, and the parameters that are passed by value, whose addresses may be seen as numbers.
+    pub(crate) observed: HashSet<Id>,
+}
+
+impl Variables {
+    pub(crate) fn of(module: &SpirvModule, function: &Function) -> Variables {
+        let promoted = promoted(module, function);
+        Variables { promoted, observed: observed(module, function) }
+    }
+}
+
 /// The variables of a function that need no memory.
-pub(crate) fn of_function(module: &SpirvModule, function: &Function) -> HashSet<Id> {
+fn promoted(module: &SpirvModule, function: &Function) -> HashSet<Id> {
     let mut candidates = HashSet::new();
     let is_variable = |inst: &Instruction<'_>| {
         inst.op == Op::Variable && inst.operands.first() == Some(&(StorageClass::Function as u32))
@@ -41,7 +60,11 @@ pub(crate) fn of_function(module: &SpirvModule, function: &Function) -> HashSet<
 }
 
 /// Those of the module's variables in `candidates` that need no memory in a function and all that it calls.
-pub(crate) fn of_globals(module: &SpirvModule, function: Id, candidates: &[Id]) -> HashSet<Id> {
+pub(crate) fn promoted_globals(
+    module: &SpirvModule,
+    function: Id,
+    candidates: &[Id],
+) -> HashSet<Id> {
     let is_small = |id: &Id| module.constants.ty(*id).is_ok_and(|ty| is_small(module, ty));
     let mut candidates: HashSet<Id> = candidates.iter().copied().filter(is_small).collect();
     for function in module.reachable(function) {
@@ -66,12 +89,50 @@ fn pointee(module: &SpirvModule, pointer: Id) -> Option<Id> {
     module.types.pointer(pointer).ok().map(|(_, ty)| ty)
 }
 
+/// The function's instructions. Phis are last, as they may use pointers that are made behind them.
 fn instructions<'m>(
     module: &'m SpirvModule,
     function: &'m Function,
 ) -> impl Iterator<Item = Instruction<'m>> {
-    let indices = function.blocks.iter().flat_map(|block| block.start..block.end);
-    indices.map(|at| module.code.get(at))
+    let some = move |phis: bool| {
+        let indices = function.blocks.iter().flat_map(|block| block.start..block.end);
+        let all = indices.map(|at| module.code.get(at));
+        all.filter(move |inst| (inst.op == Op::Phi) == phis)
+    };
+    some(false).chain(some(true))
+}
+
+/// The variables and parameters of a function of which it does not only access memory. With logical addressing there are no
+/// addresses to see.
+fn observed(module: &SpirvModule, function: &Function) -> HashSet<Id> {
+    let mut observed = HashSet::new();
+    if module.addressing == Addressing::Logical {
+        return observed;
+    }
+    let mut pointers: HashMap<Id, Id> = function.params.iter().map(|&(id, _)| (id, id)).collect();
+    for inst in instructions(module, function) {
+        if inst.op == Op::Variable {
+            pointers.insert(inst.id, inst.id);
+        }
+        for (index, id) in inst.ids() {
+            let Some(&variable) = pointers.get(&id) else { continue };
+            match (inst.op, index) {
+                (Op::LifetimeStart | Op::LifetimeStop | Op::Load | Op::Store, 0)
+                | (Op::CopyMemory | Op::CopyMemorySized, 0 | 1) => {}
+                (Op::AccessChain | Op::InBoundsAccessChain, 0)
+                | (Op::PtrAccessChain | Op::InBoundsPtrAccessChain, 0) => {
+                    pointers.insert(inst.id, variable);
+                }
+                (Op::Bitcast, 0) if pointee(module, inst.ty).is_some() => {
+                    pointers.insert(inst.id, variable);
+                }
+                _ => {
+                    observed.insert(variable);
+                }
+            }
+        }
+    }
+    observed
 }
 
 /// The candidates that the function does nothing else with.
