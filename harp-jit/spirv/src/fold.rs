@@ -264,6 +264,10 @@ fn float(op: Op, x: f64, y: f64, to: u32, bits: impl Fn(f64) -> u64) -> Option<u
         Op::FMul => x * y,
         Op::FDiv => x / y,
         Op::FRem => x % y,
+        Op::FMod => {
+            let rest = x % y;
+            if rest != 0.0 && (rest < 0.0) != (y < 0.0) { rest + y } else { rest }
+        }
         Op::FNegate => -x,
         Op::FConvert if to == 16 => return Some(half_of(x).into()),
         Op::FConvert if to == 32 => return Some(u64::from((x as f32).to_bits())),
@@ -315,6 +319,20 @@ fn half_of(value: f64) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn remainders_have_the_sign_of_the_dividend_or_of_the_divisor() {
+        for (x, y, rem, modulo) in [
+            (5.5, 2.0, 1.5, 1.5),
+            (-5.5, 2.0, -1.5, 0.5),
+            (5.5, -2.0, 1.5, -0.5),
+            (-5.5, -2.0, -1.5, -1.5),
+            (-4.0, 2.0, -0.0, -0.0),
+        ] {
+            let result = |op| float(op, x, y, 64, f64::to_bits).map(f64::from_bits);
+            assert_eq!((result(Op::FRem), result(Op::FMod)), (Some(rem), Some(modulo)));
+        }
+    }
 
     #[test]
     fn halves_are_numbers_and_numbers_are_rounded_to_halves() {

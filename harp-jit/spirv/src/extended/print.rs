@@ -23,7 +23,7 @@ const MOST_FORMATS: usize = 16;
 type Spot = (Id, i64);
 
 impl Translator<'_, '_, '_> {
-    pub(super) fn printf(&mut self, inst: Instruction<'_>) -> Result<()> {
+    pub(crate) fn printf(&mut self, inst: Instruction<'_>) -> Result<()> {
         let (&format, args) = inst.operands.split_first().ok_or_else(missing)?;
         let spots = self.known_addresses(format).unwrap_or_default();
         let texts = spots.iter().map(|&spot| self.text_at(spot));
@@ -174,7 +174,10 @@ impl Translator<'_, '_, '_> {
         match inst.op {
             op if is_cast(op) => Some((base, offset)),
             // Texts are arrays of bytes: the first index is of bytes or of the whole array, which is 0.
-            Op::PtrAccessChain | Op::InBoundsPtrAccessChain => {
+            Op::AccessChain
+            | Op::InBoundsAccessChain
+            | Op::PtrAccessChain
+            | Op::InBoundsPtrAccessChain => {
                 let mut sum = offset;
                 for at in 1..inst.operands.len() {
                     sum = sum.checked_add(index(at)?)?;

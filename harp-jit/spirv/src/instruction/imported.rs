@@ -25,6 +25,8 @@ enum Imported {
     Fences,
     /// A generic pointer as one to some class of memory, if it is.
     Cast,
+    /// `printf`, which takes any number of arguments although its type says how many.
+    Print,
 }
 
 /// An atomic operation that gives the old value.
@@ -57,6 +59,9 @@ enum Number {
 impl Imported {
     /// The function of this name, if it is known.
     fn of(name: &str) -> Option<Imported> {
+        if name == "printf" {
+            return Some(Imported::Print);
+        }
         if matches!(name, "__to_global" | "__to_local" | "__to_private") {
             return Some(Imported::Cast);
         }
@@ -213,6 +218,7 @@ impl Translator<'_, '_, '_> {
             }
             Imported::Fences => self.fences_of_class(inst)?,
             Imported::Cast => self.cast_if_in_class(inst)?,
+            Imported::Print => self.printf(inst)?,
         }
         Ok(true)
     }

@@ -11,6 +11,7 @@ mod dot;
 mod generic;
 mod group;
 mod imported;
+mod intel;
 mod matrix;
 mod memory;
 mod subgroup;
@@ -36,6 +37,7 @@ impl Translator<'_, '_, '_> {
             Self::atomic,
             Self::group,
             Self::subgroup,
+            Self::intel_subgroup,
             Self::matrix,
         ];
         for family in families {

@@ -249,7 +249,7 @@ impl Translator<'_, '_, '_> {
         self.b.inst_results(call)[0]
     }
 
-    fn shuffle_instruction(
+    pub(super) fn shuffle_instruction(
         &mut self,
         inst: Instruction<'_>,
         operand: usize,

@@ -20,7 +20,7 @@ for source in *.cl; do
             fi
             target=spir; [ $bits = 64 ] && target=spir64
             clang-14 -target $target -cl-std=CL1.2 $fixed $options -emit-llvm "$source" -o module.bc
-            llvm-spirv-14 module.bc -o "$name.$bits.O$level.spv"
+            llvm-spirv-14 -spirv-ext=+SPV_INTEL_subgroups module.bc -o "$name.$bits.O$level.spv"
             rm module.bc
         done
     done

@@ -130,3 +130,31 @@ fn atomic_objects_lose_nothing() {
         }
     });
 }
+
+#[test]
+fn lanes_have_neighbours_in_two_warps_and_parts_of_blocks() {
+    everywhere("intel", |case| {
+        let lanes = usize::from(case.arch.lanes());
+        let x: Vec<u32> = (0..2 * lanes as u32).map(|n| n * n + 7).collect();
+        let out = case.zeros::<u32>(9 * lanes);
+        let config = LaunchConfig::grid_1d(lanes).with_groups_1d(lanes);
+        case.launch("neighbours", config, &[Arg::from(&out), Arg::from(&case.buffer(&x))]);
+        let own = &x[..lanes];
+        let far: Vec<u32> = own.iter().map(|x| x + 1000).collect();
+        let halves: Vec<u16> = x.iter().flat_map(|&x| [x as u16, (x >> 16) as u16]).collect();
+        let rows: Vec<&[u16]> = halves.chunks(lanes).collect();
+        let swapped = [rows[1], rows[0], rows[3], rows[2]].concat();
+        let wanted = [
+            (0..lanes).map(|lane| own[(lane + 3) % lanes]).collect(),
+            // A lane that is not there gives the own value.
+            (0..lanes).map(|lane| *own.get(lane ^ 1).unwrap_or(&own[lane])).collect(),
+            [own, &far].concat()[3..][..lanes].to_vec(),
+            [&far, own].concat()[lanes - 3..][..lanes].to_vec(),
+            vec![2 * own[lanes - 1]; lanes],
+            x[lanes..].to_vec(),
+            own.to_vec(),
+            swapped.chunks(2).map(|two| u32::from(two[0]) | u32::from(two[1]) << 16).collect(),
+        ];
+        assert_eq!(case.read(&out), wanted.concat(), "{case}");
+    });
+}

@@ -1,6 +1,13 @@
 //! Modules of LLVM's own back end for SPIR-V, which imports functions of OpenCL C.
 
-use harp_runtime::{Arg, LaunchConfig};
+use harp_runtime::{Arg, Device, DeviceConfig, LaunchConfig};
+use harp_spirv::SpirvModule;
+use rspirv::binary::Assemble;
+use rspirv::dr::{Builder, Operand};
+use rspirv::spirv::{
+    AddressingModel, Capability, Decoration, ExecutionModel, FunctionControl, LinkageType,
+    MemoryModel, StorageClass,
+};
 
 use crate::support::everywhere;
 
@@ -96,4 +103,63 @@ fn stacks_have_room_for_large_arrays_beside_calls() {
             assert_eq!(given, terms.sum::<i32>() as f32, "{i} on {case}");
         }
     });
+}
+
+/// A kernel that compares its parameter with no address as if both were integers, and prints by a function with one parameter.
+fn of_an_older_translator() -> Vec<u32> {
+    let mut b = Builder::new();
+    b.set_version(1, 0);
+    for capability in
+        [Capability::Addresses, Capability::Linkage, Capability::Kernel, Capability::Int8]
+    {
+        b.capability(capability);
+    }
+    b.memory_model(AddressingModel::Physical32, MemoryModel::OpenCL);
+    let (void, truth, uint, byte) =
+        (b.type_void(), b.type_bool(), b.type_int(32, 0), b.type_int(8, 0));
+    let text = b"%d %d\0".map(|byte_of| b.constant_bit32(byte, byte_of.into()));
+    let len = b.constant_bit32(uint, text.len() as u32);
+    let array = b.type_array(byte, len);
+    let [to_array, to_byte] =
+        [array, byte].map(|to| b.type_pointer(None, StorageClass::UniformConstant, to));
+    let to_uint = b.type_pointer(None, StorageClass::CrossWorkgroup, uint);
+    let text = b.constant_composite(array, text);
+    let format = b.variable(to_array, None, StorageClass::UniformConstant, Some(text));
+    let [zero, one, seven] = [0, 1, 7].map(|n| b.constant_bit32(uint, n));
+    let nowhere = b.constant_null(to_uint);
+
+    let printing = b.type_function(uint, [to_byte]);
+    let printf = b.begin_function(uint, None, FunctionControl::NONE, printing).unwrap();
+    b.function_parameter(to_byte).unwrap();
+    b.end_function().unwrap();
+    let name = [Operand::from("printf"), Operand::LinkageType(LinkageType::Import)];
+    b.decorate(printf, Decoration::LinkageAttributes, name);
+
+    let taking = b.type_function(void, [to_uint]);
+    let kernel = b.begin_function(void, None, FunctionControl::NONE, taking).unwrap();
+    let out = b.function_parameter(to_uint).unwrap();
+    b.begin_block(None).unwrap();
+    let is_nowhere = b.i_equal(truth, None, out, nowhere).unwrap();
+    let number = b.select(uint, None, is_nowhere, zero, one).unwrap();
+    let start = b.in_bounds_access_chain(to_byte, None, format, [zero]).unwrap();
+    b.function_call(uint, None, printf, [start, number, seven]).unwrap();
+    b.ret().unwrap();
+    b.end_function().unwrap();
+    b.entry_point(ExecutionModel::Kernel, kernel, "prints", []);
+    b.module().assemble()
+}
+
+#[test]
+fn habits_of_older_translators_are_known() {
+    let words = of_an_older_translator();
+    let bytes: Vec<u8> = words.into_iter().flat_map(u32::to_le_bytes).collect();
+    let module = SpirvModule::parse(&bytes).unwrap();
+    let device = Device::new(DeviceConfig::new("harp32".parse().unwrap())).unwrap();
+    let kernel = module.kernel("prints", device.arch()).unwrap();
+    let kernel = kernel.compile(&Default::default()).unwrap();
+    let out = device.buffer_zeroed::<u32>(1).unwrap();
+    for (arg, wanted) in [(Arg::from(&out), "[0] 1 7\n"), (Arg::address(0), "[0] 0 7\n")] {
+        let report = device.launch(&kernel, LaunchConfig::grid_1d(1), &[arg]).unwrap();
+        assert_eq!(report.printed.to_string(), wanted);
+    }
 }

@@ -33,7 +33,11 @@ const TOOLS: [Tools; 5] = [
 
 /// Extensions of SPIR-V that clang may use in its own translations, beside what is in its core.
 const EXTENSIONS: &str = "-spirv-ext=+SPV_EXT_relaxed_printf_string_address_space,\
-    +SPV_EXT_shader_atomic_float_add,+SPV_EXT_shader_atomic_float_min_max,+SPV_KHR_bit_instructions";
+    +SPV_EXT_shader_atomic_float_add,+SPV_EXT_shader_atomic_float_min_max,+SPV_KHR_bit_instructions,\
+    +SPV_INTEL_subgroups";
+
+/// Those that translators may use. For others they leave calls of functions, whose names are known.
+const TRANSLATED: &str = "-spirv-ext=+SPV_INTEL_subgroups";
 
 /// The module of a program for a machine with words of this size, without unsupported constructs of newer versions of the
 /// language. What the compiler warns about goes to standard error.
@@ -124,7 +128,8 @@ impl Tools {
         let Some(translator) = self.translator else { return clang(module) };
         let bitcode = module.with_extension("bc");
         clang(&bitcode)?;
-        run(file, translator, Command::new(translator).arg(&bitcode).arg("-o").arg(module))
+        let mut command = Command::new(translator);
+        run(file, translator, command.arg(TRANSLATED).arg(&bitcode).arg("-o").arg(module))
     }
 
     /// Whether it was the translation that failed, by what a tool said.

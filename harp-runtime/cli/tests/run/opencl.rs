@@ -49,7 +49,7 @@ fn opencl_c_goes_through_clang_and_llvm_spirv() {
     };
     let run = || run_file("k.cl", &[]);
     tool("clang-14", "echo \"$*\" > $HERE/clang.args; echo careful >&2");
-    let copy = format!("cp {} \"$3\"", peers("kernels.64.O2.spv").display());
+    let copy = format!("cp {} \"$4\"", peers("kernels.64.O2.spv").display());
     tool("llvm-spirv-14", &copy);
     let output = run();
     assert!(output.status.success());
