@@ -79,7 +79,7 @@ pub const DEFAULT_FUEL: u64 = 1 << 36;
 pub struct LaunchConfig {
     /// Work-items in each dimension. If one of them is 0 nothing runs, which is not an error.
     pub grid: [u64; 3],
-    /// The number of dimensions, for kernels that ask for it: more than extents other than 1 need, if the host sees it so.
+    /// The number of dimensions, 1 to 3, that kernels are told who ask for it. They are told of more where an extent is not 1.
     pub dimensions: u8,
     /// What kernels that ask for it add to the positions of work-items in each dimension:
     /// [`KernelBuilder::global_offset`](harp_jit::KernelBuilder::global_offset). It is an error if it is not 0 and the kernel

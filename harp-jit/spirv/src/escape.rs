@@ -7,7 +7,7 @@
 //! Of the others it matters whether somebody may look at their addresses, which programs expect to be aligned.
 
 use hashbrown::{HashMap, HashSet};
-use rspirv::spirv::{Op, StorageClass};
+use rspirv::spirv::{FunctionParameterAttribute, Op, StorageClass};
 
 use crate::module::{Addressing, Function, SpirvModule};
 use crate::reader::{Id, Instruction};
@@ -17,10 +17,9 @@ use crate::types::Kind;
 /// The most scalars of a variable that needs no memory.
 const MAX_SCALARS: u64 = 128;
 
-/// What a pointer into a variable is for.
+/// What a pointer into a variable that may be promoted is for.
 #[derive(Clone, Copy)]
-struct Pointer {
-    variable: Id,
+struct Part {
     /// The type of what it points to.
     ty: Id,
     /// Whether the pointer is cast, which marks a variable's life at most.
@@ -45,18 +44,11 @@ impl Variables {
 
 /// The variables of a function that need no memory.
 fn promoted(module: &SpirvModule, function: &Function) -> HashSet<Id> {
-    let mut candidates = HashSet::new();
-    let is_variable = |inst: &Instruction<'_>| {
-        inst.op == Op::Variable && inst.operands.first() == Some(&(StorageClass::Function as u32))
-    };
     // Of a pointer that was loaded nobody would know what it points into.
     let may_be = |pointer| !module.keeps_variables || is_pointer(module, pointer);
-    for inst in instructions(module, function).filter(is_variable) {
-        if is_small(module, inst.ty) && may_be(inst.ty) {
-            candidates.insert(inst.id);
-        }
-    }
-    remaining(module, function, candidates)
+    let may_be = |inst: &Instruction<'_>| is_small(module, inst.ty) && may_be(inst.ty);
+    let candidates = variables(module, function).filter(may_be);
+    remaining(module, function, candidates.map(|inst| (inst.id, inst.ty)).collect())
 }
 
 /// Those of the module's variables in `candidates` that need no memory in a function and all that it calls.
@@ -65,12 +57,14 @@ pub(crate) fn promoted_globals(
     function: Id,
     candidates: &[Id],
 ) -> HashSet<Id> {
-    let is_small = |id: &Id| module.constants.ty(*id).is_ok_and(|ty| is_small(module, ty));
-    let mut candidates: HashSet<Id> = candidates.iter().copied().filter(is_small).collect();
+    let typed = candidates.iter().filter_map(|&id| Some((id, module.constants.ty(id).ok()?)));
+    let typed: Vec<(Id, Id)> = typed.filter(|&(_, ty)| is_small(module, ty)).collect();
+    let mut remain: HashSet<Id> = typed.iter().map(|&(id, _)| id).collect();
     for function in module.reachable(function) {
-        candidates = remaining(module, &module.functions[&function], candidates);
+        let still = typed.iter().copied().filter(|(id, _)| remain.contains(id)).collect();
+        remain = remaining(module, &module.functions[&function], still);
     }
-    candidates
+    remain
 }
 
 fn is_small(module: &SpirvModule, pointer: Id) -> bool {
@@ -89,98 +83,94 @@ fn pointee(module: &SpirvModule, pointer: Id) -> Option<Id> {
     module.types.pointer(pointer).ok().map(|(_, ty)| ty)
 }
 
-/// The function's instructions. Phis are last, as they may use pointers that are made behind them.
 fn instructions<'m>(
     module: &'m SpirvModule,
     function: &'m Function,
 ) -> impl Iterator<Item = Instruction<'m>> {
-    let some = move |phis: bool| {
-        let indices = function.blocks.iter().flat_map(|block| block.start..block.end);
-        let all = indices.map(|at| module.code.get(at));
-        all.filter(move |inst| (inst.op == Op::Phi) == phis)
-    };
-    some(false).chain(some(true))
+    let indices = function.blocks.iter().flat_map(|block| block.start..block.end);
+    indices.map(|at| module.code.get(at))
 }
 
-/// The variables and parameters of a function of which it does not only access memory. With logical addressing there are no
-/// addresses to see.
-fn observed(module: &SpirvModule, function: &Function) -> HashSet<Id> {
-    let mut observed = HashSet::new();
-    if module.addressing == Addressing::Logical {
-        return observed;
-    }
-    let mut pointers: HashMap<Id, Id> = function.params.iter().map(|&(id, _)| (id, id)).collect();
-    for inst in instructions(module, function) {
-        if inst.op == Op::Variable {
-            pointers.insert(inst.id, inst.id);
-        }
-        for (index, id) in inst.ids() {
-            let Some(&variable) = pointers.get(&id) else { continue };
-            match (inst.op, index) {
-                (Op::LifetimeStart | Op::LifetimeStop | Op::Load | Op::Store, 0)
-                | (Op::CopyMemory | Op::CopyMemorySized, 0 | 1) => {}
-                (Op::AccessChain | Op::InBoundsAccessChain, 0)
-                | (Op::PtrAccessChain | Op::InBoundsPtrAccessChain, 0) => {
-                    pointers.insert(inst.id, variable);
-                }
-                (Op::Bitcast, 0) if pointee(module, inst.ty).is_some() => {
-                    pointers.insert(inst.id, variable);
-                }
-                _ => {
-                    observed.insert(variable);
-                }
-            }
-        }
-    }
-    observed
+/// The function's variables.
+fn variables<'m>(
+    module: &'m SpirvModule,
+    function: &'m Function,
+) -> impl Iterator<Item = Instruction<'m>> {
+    let class = Some(&(StorageClass::Function as u32));
+    let is_variable =
+        move |inst: &Instruction<'_>| inst.op == Op::Variable && inst.operands.first() == class;
+    instructions(module, function).filter(is_variable)
 }
 
-/// The candidates that the function does nothing else with.
-fn remaining(
-    module: &SpirvModule,
-    function: &Function,
-    mut candidates: HashSet<Id>,
-) -> HashSet<Id> {
-    if candidates.is_empty() {
-        return candidates;
-    }
-    let global = |&variable: &Id| {
-        let ty = pointee(module, module.constants.ty(variable).ok()?)?;
-        Some((variable, Pointer { variable, ty, is_marker: false }))
-    };
-    let mut pointers: HashMap<Id, Pointer> = candidates.iter().filter_map(global).collect();
-    for inst in instructions(module, function) {
-        if inst.op == Op::Variable
-            && candidates.contains(&inst.id)
-            && let Some(ty) = pointee(module, inst.ty)
-        {
-            let pointer = Pointer { variable: inst.id, ty, is_marker: false };
-            pointers.insert(inst.id, pointer);
-        }
-        for (index, id) in inst.ids() {
-            let Some(&pointer) = pointers.get(&id) else { continue };
-            match use_of(module, inst, index, pointer) {
-                Use::Harmless => {}
-                Use::Derives(derived) => {
-                    pointers.insert(inst.id, derived);
-                }
-                Use::Escapes => {
-                    candidates.remove(&pointer.variable);
-                }
-            }
-        }
-    }
-    candidates
-}
-
-/// What an instruction does with a pointer.
-enum Use {
+/// What an instruction does with a pointer, of which `P` is known.
+enum Use<P> {
     Harmless,
-    Derives(Pointer),
+    Derives(P),
     Escapes,
 }
 
-fn use_of(module: &SpirvModule, inst: Instruction<'_>, index: usize, pointer: Pointer) -> Use {
+/// The variables that escape, of those to which there are `pointers`, with what is known of each.
+fn escaping<P: Copy>(
+    module: &SpirvModule,
+    function: &Function,
+    pointers: impl Iterator<Item = (Id, P)>,
+    use_of: impl Fn(Instruction<'_>, usize, P) -> Use<P>,
+) -> HashSet<Id> {
+    let mut pointers: HashMap<Id, (Id, P)> = pointers.map(|(id, p)| (id, (id, p))).collect();
+    let (mut escaped, mut known) = (HashSet::new(), 0);
+    // An instruction may stand before one that makes its operand: a phi, or one in a block that is not behind its dominators.
+    while pointers.len() > known {
+        known = pointers.len();
+        for inst in instructions(module, function) {
+            for (index, id) in inst.ids() {
+                let Some(&(variable, pointer)) = pointers.get(&id) else { continue };
+                match use_of(inst, index, pointer) {
+                    Use::Harmless => {}
+                    Use::Derives(derived) => {
+                        pointers.insert(inst.id, (variable, derived));
+                    }
+                    Use::Escapes => {
+                        escaped.insert(variable);
+                    }
+                }
+            }
+        }
+    }
+    escaped
+}
+
+/// The variables of a function, and its parameters that are passed by value, of which it does not only access memory. With
+/// logical addressing there are no addresses to see.
+fn observed(module: &SpirvModule, function: &Function) -> HashSet<Id> {
+    if module.addressing == Addressing::Logical {
+        return HashSet::new();
+    }
+    let by_value = FunctionParameterAttribute::ByVal as u32;
+    let params = function.params.iter().map(|&(id, _)| id);
+    let params = params.filter(|&id| module.decorations.has_attribute(id, by_value));
+    let all = params.chain(variables(module, function).map(|inst| inst.id));
+    escaping(module, function, all.map(|id| (id, ())), |inst, index, ()| match (inst.op, index) {
+        (Op::LifetimeStart | Op::LifetimeStop | Op::Load | Op::Store, 0)
+        | (Op::CopyMemory | Op::CopyMemorySized, 0 | 1) => Use::Harmless,
+        (Op::AccessChain | Op::InBoundsAccessChain, 0)
+        | (Op::PtrAccessChain | Op::InBoundsPtrAccessChain, 0) => Use::Derives(()),
+        (Op::Bitcast, 0) if pointee(module, inst.ty).is_some() => Use::Derives(()),
+        _ => Use::Escapes,
+    })
+}
+
+/// The candidates that the function does nothing else with. They come with the types of pointers to them.
+fn remaining(module: &SpirvModule, function: &Function, candidates: Vec<(Id, Id)>) -> HashSet<Id> {
+    let parts = candidates.iter().filter_map(|&(variable, pointer)| {
+        Some((variable, Part { ty: pointee(module, pointer)?, is_marker: false }))
+    });
+    let use_of = |inst: Instruction<'_>, index, part| use_of(module, inst, index, part);
+    let escaped = escaping(module, function, parts, use_of);
+    let all = candidates.into_iter().map(|(variable, _)| variable);
+    all.filter(|variable| !escaped.contains(variable)).collect()
+}
+
+fn use_of(module: &SpirvModule, inst: Instruction<'_>, index: usize, pointer: Part) -> Use<Part> {
     match (inst.op, index) {
         (Op::LifetimeStart | Op::LifetimeStop, 0) => Use::Harmless,
         _ if pointer.is_marker => Use::Escapes,
@@ -188,9 +178,9 @@ fn use_of(module: &SpirvModule, inst: Instruction<'_>, index: usize, pointer: Po
         (Op::Store, 0) if !inst.is_volatile(2) => Use::Harmless,
         (Op::Bitcast, 0) => match pointee(module, inst.ty) {
             Some(ty) if module.types.are_alike(pointer.ty, ty) => {
-                Use::Derives(Pointer { ty, ..pointer })
+                Use::Derives(Part { ty, ..pointer })
             }
-            _ => Use::Derives(Pointer { is_marker: true, ..pointer }),
+            _ => Use::Derives(Part { is_marker: true, ..pointer }),
         },
         (Op::AccessChain | Op::InBoundsAccessChain, 0) => part_of(module, inst.rest(1), pointer),
         (Op::PtrAccessChain | Op::InBoundsPtrAccessChain, 0)
@@ -212,7 +202,7 @@ fn use_of(module: &SpirvModule, inst: Instruction<'_>, index: usize, pointer: Po
 }
 
 /// An access chain from a pointer: a part of the variable if the indices are constants, and there is such a part.
-fn part_of(module: &SpirvModule, indices: &[Id], pointer: Pointer) -> Use {
+fn part_of(module: &SpirvModule, indices: &[Id], pointer: Part) -> Use<Part> {
     let mut ty = pointer.ty;
     for &index in indices {
         let index = constant(module, index).and_then(|index| u64::try_from(index).ok());
@@ -220,7 +210,7 @@ fn part_of(module: &SpirvModule, indices: &[Id], pointer: Pointer) -> Use {
         let Some((part, _)) = part else { return Use::Escapes };
         ty = part;
     }
-    Use::Derives(Pointer { ty, ..pointer })
+    Use::Derives(Part { ty, ..pointer })
 }
 
 fn constant(module: &SpirvModule, id: Id) -> Option<i64> {
