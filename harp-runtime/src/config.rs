@@ -147,8 +147,12 @@ impl LaunchConfig {
 
     /// What kernels are told when they ask for the number of dimensions: 1 to 3, and enough for the extents.
     pub(crate) fn told_dimensions(&self) -> u64 {
-        let needed = self.grid.iter().rposition(|&extent| extent != 1).map_or(1, |last| last + 1);
-        u64::from(self.dimensions.min(3)).max(needed as u64)
+        u64::from(self.dimensions.min(3)).max(self.needed_dimensions() as u64)
+    }
+
+    /// The number of dimensions without those at the end in which the extent is 1.
+    pub(crate) fn needed_dimensions(&self) -> usize {
+        self.grid.iter().rposition(|&extent| extent != 1).map_or(1, |last| last + 1)
     }
 
     /// The same grid with an offset.

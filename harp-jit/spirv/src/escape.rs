@@ -37,18 +37,26 @@ pub(crate) struct Variables {
 
 impl Variables {
     pub(crate) fn of(module: &SpirvModule, function: &Function) -> Variables {
-        let promoted = promoted(module, function);
-        Variables { promoted, observed: observed(module, function) }
+        let class = Some(&(StorageClass::Function as u32));
+        let is_variable =
+            |inst: &Instruction<'_>| inst.op == Op::Variable && inst.operands.first() == class;
+        let all: Vec<_> = instructions(module, function).filter(is_variable).collect();
+        let promoted = promoted(module, function, &all);
+        Variables { promoted, observed: observed(module, function, &all) }
     }
 }
 
-/// The variables of a function that need no memory.
-fn promoted(module: &SpirvModule, function: &Function) -> HashSet<Id> {
+/// Those of a function's variables that need no memory.
+fn promoted(
+    module: &SpirvModule,
+    function: &Function,
+    variables: &[Instruction<'_>],
+) -> HashSet<Id> {
+    let types = variables.iter().map(|inst| (inst.id, inst.ty));
+    let small = types.filter(|&(_, ty)| is_small(module, ty));
     // Of a pointer that was loaded nobody would know what it points into.
-    let may_be = |pointer| !module.keeps_variables || is_pointer(module, pointer);
-    let may_be = |inst: &Instruction<'_>| is_small(module, inst.ty) && may_be(inst.ty);
-    let candidates = variables(module, function).filter(may_be);
-    remaining(module, function, candidates.map(|inst| (inst.id, inst.ty)).collect())
+    let candidates = small.filter(|&(_, ty)| !module.keeps_variables || is_pointer(module, ty));
+    remaining(module, function, candidates.collect())
 }
 
 /// Those of the module's variables in `candidates` that need no memory in a function and all that it calls.
@@ -91,17 +99,6 @@ fn instructions<'m>(
     indices.map(|at| module.code.get(at))
 }
 
-/// The function's variables.
-fn variables<'m>(
-    module: &'m SpirvModule,
-    function: &'m Function,
-) -> impl Iterator<Item = Instruction<'m>> {
-    let class = Some(&(StorageClass::Function as u32));
-    let is_variable =
-        move |inst: &Instruction<'_>| inst.op == Op::Variable && inst.operands.first() == class;
-    instructions(module, function).filter(is_variable)
-}
-
 /// What an instruction does with a pointer, of which `P` is known.
 enum Use<P> {
     Harmless,
@@ -139,16 +136,20 @@ fn escaping<P: Copy>(
     escaped
 }
 
-/// The variables of a function, and its parameters that are passed by value, of which it does not only access memory. With
-/// logical addressing there are no addresses to see.
-fn observed(module: &SpirvModule, function: &Function) -> HashSet<Id> {
+/// Those of a function's variables, and of its parameters that are passed by value, of which it does not only access memory.
+/// With logical addressing there are no addresses to see.
+fn observed(
+    module: &SpirvModule,
+    function: &Function,
+    variables: &[Instruction<'_>],
+) -> HashSet<Id> {
     if module.addressing == Addressing::Logical {
         return HashSet::new();
     }
     let by_value = FunctionParameterAttribute::ByVal as u32;
     let params = function.params.iter().map(|&(id, _)| id);
     let params = params.filter(|&id| module.decorations.has_attribute(id, by_value));
-    let all = params.chain(variables(module, function).map(|inst| inst.id));
+    let all = params.chain(variables.iter().map(|inst| inst.id));
     escaping(module, function, all.map(|id| (id, ())), |inst, index, ()| match (inst.op, index) {
         (Op::LifetimeStart | Op::LifetimeStop | Op::Load | Op::Store, 0)
         | (Op::CopyMemory | Op::CopyMemorySized, 0 | 1) => Use::Harmless,

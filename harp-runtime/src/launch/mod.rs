@@ -372,7 +372,7 @@ impl Printing<'_> {
     fn read(&self, device: &Device, config: LaunchConfig) -> Printed {
         let get = |address, out: &mut [u8]| device.memory().read(address, out).is_ok();
         let (records, dropped) = self.sites.read(self.area, self.memory.address(), get);
-        Printed::new(config.grid, records, dropped)
+        Printed::new(config.grid, config.needed_dimensions(), records, dropped)
     }
 }
 

@@ -54,9 +54,13 @@ pub struct PrintedLine {
 }
 
 impl Printed {
-    /// What was printed over a grid without empty dimensions.
-    pub(crate) fn new(grid: [u64; 3], records: Vec<PrintRecord>, dropped: u64) -> Printed {
-        let dimensions = grid.iter().rposition(|&extent| extent > 1).map_or(1, |last| last + 1);
+    /// What was printed over a grid, in which positions have so many dimensions.
+    pub(crate) fn new(
+        grid: [u64; 3],
+        dimensions: usize,
+        records: Vec<PrintRecord>,
+        dropped: u64,
+    ) -> Printed {
         let [columns, rows, _] = grid.map(|extent| extent.max(1));
         let lines = records.into_iter().map(|PrintRecord { work_item, text, place, .. }| {
             let (row, column) = (work_item / columns, work_item % columns);

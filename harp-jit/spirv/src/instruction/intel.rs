@@ -1,8 +1,8 @@
 //! What Intel's compilers add for the lanes of a warp (SPV_INTEL_subgroups): shuffles of what two vectors of lanes hold, and
 //! accesses to blocks of memory, of which each lane has the element with its number.
 
+use cranelift_codegen::ir::InstBuilder;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{self, InstBuilder};
 use rspirv::spirv::Op;
 
 use crate::error::{Result, SpirvErrorKind};
@@ -14,30 +14,8 @@ impl Translator<'_, '_, '_> {
     /// Translates an instruction of this family; false if it is of another one.
     pub(super) fn intel_subgroup(&mut self, inst: Instruction<'_>) -> Result<bool> {
         match inst.op {
-            Op::SubgroupShuffleINTEL => {
-                let lane = self.lane_operand(inst, 1)?;
-                self.shuffle_instruction(inst, 0, lane)?;
-            }
-            Op::SubgroupShuffleXorINTEL => {
-                let (own, by) = (self.prologue_word("harp_lane_id"), self.lane_operand(inst, 1)?);
-                let lane = self.b.ins().bxor(own, by);
-                self.shuffle_instruction(inst, 0, lane)?;
-            }
-            Op::SubgroupShuffleDownINTEL => {
-                let (own, by) = (self.prologue_word("harp_lane_id"), self.lane_operand(inst, 2)?);
-                let lanes = self.prologue_word("harp_lane_count");
-                let lane = self.b.ins().iadd(own, by);
-                let beyond = self.b.ins().isub(lane, lanes);
-                let within = self.b.ins().icmp(IntCC::UnsignedLessThan, lane, lanes);
-                self.shuffle_of_two(inst, within, [(0, lane), (1, beyond)])?;
-            }
-            Op::SubgroupShuffleUpINTEL => {
-                let (own, by) = (self.prologue_word("harp_lane_id"), self.lane_operand(inst, 2)?);
-                let lanes = self.prologue_word("harp_lane_count");
-                let lane = self.b.ins().isub(own, by);
-                let before = self.b.ins().iadd(lane, lanes);
-                let within = self.b.ins().icmp(IntCC::UnsignedLessThanOrEqual, by, own);
-                self.shuffle_of_two(inst, within, [(1, lane), (0, before)])?;
+            Op::SubgroupShuffleDownINTEL | Op::SubgroupShuffleUpINTEL => {
+                self.shuffle_of_two(inst)?;
             }
             Op::SubgroupBlockReadINTEL => {
                 let elements = self.block_elements(inst.word(0)?, inst.ty)?;
@@ -61,27 +39,28 @@ impl Translator<'_, '_, '_> {
         Ok(true)
     }
 
-    /// An operand that is a number of a lane, or a distance of lanes.
-    fn lane_operand(&mut self, inst: Instruction<'_>, operand: usize) -> Result<ir::Value> {
-        let lane = self.integer(inst.word(operand)?)?;
-        Ok(self.resized(lane, self.unit.word, false))
-    }
-
-    /// What a lane holds as one of two operands: the first one if a condition holds.
-    fn shuffle_of_two(
-        &mut self,
-        inst: Instruction<'_>,
-        first: ir::Value,
-        operands: [(usize, ir::Value); 2],
-    ) -> Result<()> {
-        let mut both = Vec::with_capacity(2);
-        for (operand, lane) in operands {
-            let value = self.value_of(inst.word(operand)?, inst.ty)?;
-            let parts = value.parts.iter().map(|&part| self.shuffle(part, lane));
-            both.push(parts.collect::<Parts>());
+    /// What is so many lanes on, or before, in what the lanes hold as one operand and then as the next one.
+    fn shuffle_of_two(&mut self, inst: Instruction<'_>) -> Result<()> {
+        let (first, second) =
+            (self.value_of(inst.word(0)?, inst.ty)?, self.value_of(inst.word(1)?, inst.ty)?);
+        let by = self.lane_operand(inst, 2)?;
+        let (own, lanes) =
+            (self.prologue_word("harp_lane_id"), self.prologue_word("harp_lane_count"));
+        let place = match inst.op {
+            Op::SubgroupShuffleDownINTEL => self.b.ins().iadd(own, by),
+            _ => {
+                // The own value is the second one.
+                let own = self.b.ins().iadd(own, lanes);
+                self.b.ins().isub(own, by)
+            }
+        };
+        let in_second = self.b.ins().isub(place, lanes);
+        let is_first = self.b.ins().icmp(IntCC::UnsignedLessThan, place, lanes);
+        let mut parts = Parts::new();
+        for (&x, &y) in first.parts.iter().zip(&second.parts) {
+            let (x, y) = (self.shuffle(x, place), self.shuffle(y, in_second));
+            parts.push(self.b.ins().select(is_first, x, y));
         }
-        let pairs = both[0].iter().zip(&both[1]);
-        let parts = pairs.map(|(&x, &y)| self.b.ins().select(first, x, y)).collect();
         self.set(inst, parts)
     }
 

@@ -54,10 +54,12 @@ impl Translator<'_, '_, '_> {
             }
             Op::GroupNonUniformBroadcast
             | Op::GroupNonUniformShuffle
-            | Op::SubgroupReadInvocationKHR => {
-                let own = usize::from(inst.op != Op::SubgroupReadInvocationKHR);
-                let lane = self.integer(inst.word(own + 1)?)?;
-                let lane = self.resized(lane, self.unit.word, false);
+            | Op::SubgroupReadInvocationKHR
+            | Op::SubgroupShuffleINTEL => {
+                let without_scope =
+                    matches!(inst.op, Op::SubgroupReadInvocationKHR | Op::SubgroupShuffleINTEL);
+                let own = usize::from(!without_scope);
+                let lane = self.lane_operand(inst, own + 1)?;
                 self.shuffle_instruction(inst, own, lane)?;
             }
             Op::GroupNonUniformBroadcastFirst | Op::SubgroupFirstInvocationKHR => {
@@ -67,16 +69,17 @@ impl Translator<'_, '_, '_> {
             }
             Op::GroupNonUniformShuffleXor
             | Op::GroupNonUniformShuffleUp
-            | Op::GroupNonUniformShuffleDown => {
-                let by = self.integer(inst.word(2)?)?;
-                let by = self.resized(by, self.unit.word, false);
+            | Op::GroupNonUniformShuffleDown
+            | Op::SubgroupShuffleXorINTEL => {
+                let value = usize::from(inst.op != Op::SubgroupShuffleXorINTEL);
+                let by = self.lane_operand(inst, value + 1)?;
                 let own = self.prologue_word("harp_lane_id");
                 let lane = match inst.op {
-                    Op::GroupNonUniformShuffleXor => self.b.ins().bxor(own, by),
                     Op::GroupNonUniformShuffleUp => self.b.ins().isub(own, by),
-                    _ => self.b.ins().iadd(own, by),
+                    Op::GroupNonUniformShuffleDown => self.b.ins().iadd(own, by),
+                    _ => self.b.ins().bxor(own, by),
                 };
-                self.shuffle_instruction(inst, 1, lane)?;
+                self.shuffle_instruction(inst, value, lane)?;
             }
             Op::GroupNonUniformRotateKHR => {
                 let lane = self.rotated(inst)?;
@@ -99,8 +102,7 @@ impl Translator<'_, '_, '_> {
             }
             Op::GroupNonUniformPartitionNV => self.partition(inst)?,
             Op::GroupNonUniformQuadBroadcast | Op::GroupNonUniformQuadSwap => {
-                let index = self.integer(inst.word(2)?)?;
-                let index = self.resized(index, self.unit.word, false);
+                let index = self.lane_operand(inst, 2)?;
                 let own = self.prologue_word("harp_lane_id");
                 let lane = match inst.op {
                     // Horizontally, vertically, diagonally.
@@ -149,8 +151,7 @@ impl Translator<'_, '_, '_> {
 
     /// The lane that is so many lanes on, around the subgroup or the own group of so many consecutive lanes.
     fn rotated(&mut self, inst: Instruction<'_>) -> Result<ir::Value> {
-        let by = self.integer(inst.word(2)?)?;
-        let by = self.resized(by, self.unit.word, false);
+        let by = self.lane_operand(inst, 2)?;
         let (own, lanes) =
             (self.prologue_word("harp_lane_id"), self.prologue_word("harp_lane_count"));
         let Some(&size) = inst.operands.get(3) else {
@@ -249,7 +250,17 @@ impl Translator<'_, '_, '_> {
         self.b.inst_results(call)[0]
     }
 
-    pub(super) fn shuffle_instruction(
+    /// An operand that is a number of a lane, or a distance of lanes.
+    pub(super) fn lane_operand(
+        &mut self,
+        inst: Instruction<'_>,
+        operand: usize,
+    ) -> Result<ir::Value> {
+        let lane = self.integer(inst.word(operand)?)?;
+        Ok(self.resized(lane, self.unit.word, false))
+    }
+
+    fn shuffle_instruction(
         &mut self,
         inst: Instruction<'_>,
         operand: usize,
