@@ -8,7 +8,7 @@
 //! Times are from a module's bytes to all its kernels; the same from the kernels' functions, which cranelift-frontend builds
 //! anew, to kernels; and of OpenCL C from the source to an object for the host, by clang and llc. OpenCL C takes
 //! clang-14, llvm-spirv-14 and llc-14, WGSL the command `naga`. The shortest of some rounds counts, since what else the
-//! computer does can only add to it.
+//! computer does can only add to it. Memory comes from the allocator that `harp` has.
 #![expect(clippy::print_stdout, reason = "a program that prints a table")]
 
 mod finalize;
@@ -24,6 +24,9 @@ use harp_isa::{ArchId, WordSize};
 
 use report::FileReport;
 use sources::Tools;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 #[derive(Parser)]
 struct Options {
