@@ -98,8 +98,9 @@ impl Tools {
     fn clang(&self, file: &Path, target: &str, level: &str) -> Command {
         let mut command = Command::new("clang-14");
         command.args(["-w", "-target", target, "-cl-std=CL1.2", level, "-fno-slp-vectorize"]);
-        // C99 has `inline` functions without code of their own; programs expect that of the drivers, where they have it.
-        command.arg("-fgnu89-inline");
+        // C99 has `inline` functions without code of their own, and each place in memory its type; to the drivers that
+        // programs are written for, `inline` functions have code, and places any type.
+        command.args(["-fgnu89-inline", "-fno-strict-aliasing"]);
         command.args(["-Xclang", "-finclude-default-header", "-emit-llvm", "-c"]);
         command.args(&self.clang).arg(file);
         command

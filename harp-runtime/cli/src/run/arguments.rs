@@ -13,7 +13,7 @@ use thiserror::Error;
 use super::super::source::{Parameter, Takes};
 use super::super::values::{Element, ValueError};
 use super::contents::Elements;
-use super::spec::{Argument, Spec};
+use super::spec::{Argument, Contents, Spec};
 
 /// Why the arguments do not fit a kernel.
 #[derive(Debug, Error)]
@@ -46,7 +46,7 @@ pub(in super::super) enum Problem {
     #[error("it has {given} numbers")]
     Count { given: usize },
     #[error(
-        "the kernel does not say of which type the elements are: write it before, such as f32:... or f32@..."
+        "the kernel does not say of which type the elements are: write it before, such as f32:... or f32x..."
     )]
     NoType,
     #[error("`{text}` holds no numbers")]
@@ -196,7 +196,10 @@ fn fit(takes: &Takes, spec: &Spec, memory: u64) -> Result<Bound, Problem> {
             Ok(Bound::Buffer(Elements::of(element, bits?.into_iter())))
         }
         (Takes::Buffer(_) | Takes::Word(_), Spec::Buffer { element, contents }) => {
-            let element = element_of(takes, *element)?;
+            let element = match (element_of(takes, *element), contents) {
+                (Err(Problem::NoType), Contents::File(_)) => Element::U8,
+                (element, _) => element?,
+            };
             Elements::new(element, contents, memory).map(Bound::Buffer)
         }
         (Takes::Group(_) | Takes::Word(_), Spec::Local { element, len }) => {

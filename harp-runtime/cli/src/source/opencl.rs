@@ -74,6 +74,8 @@ pub(super) fn compile(
     let is_cpp = asked.to_ascii_lowercase().contains("c++");
     // Functions that are just `inline` have no code in C99; programs expect that of OpenCL's compilers, where they have it.
     let inline = (!is_cpp).then_some("-fgnu89-inline");
+    // Programs look at the same memory by pointers to other types, and OpenCL's compilers let them.
+    let aliases = ["-fno-strict-aliasing"];
     // For the names of parameters, and for places in messages.
     let names = ["-fno-discard-value-names", "-gline-tables-only"];
     let header = ["-Xclang", "-finclude-default-header"];
@@ -81,8 +83,8 @@ pub(super) fn compile(
         Some(_) => &["-emit-llvm"][..],
         None => &["-mllvm", EXTENSIONS],
     };
-    let args = fixed.iter().chain(&inline).chain(&names).chain(&header).chain(code).copied();
-    let args: Vec<&str> = args.collect();
+    let args = fixed.iter().chain(&inline).chain(&aliases).chain(&names).chain(&header).chain(code);
+    let args: Vec<&str> = args.copied().collect();
     let translate = |level: &str, options: &[&str]| {
         let args = args.iter().copied().chain([level]).chain(options.iter().copied());
         tools.run(file, &args.collect::<Vec<_>>(), source, &module)

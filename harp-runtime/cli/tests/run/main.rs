@@ -83,6 +83,19 @@ fn buffers_go_through_files() {
     );
     assert_eq!(code, 1);
     assert!(message.contains("buffer `y` has 400 bytes, `short.bin` has 12"), "{message}");
+
+    // Without a type it has bytes, for a kernel that does not say either of what it takes addresses.
+    fs::write(folder.join("bytes.bin"), [7, 200, 3]).unwrap();
+    let kernel = "function %second(i32, i32) {
+        block0(v0: i32, v1: i32):
+            v2 = load.i8 v0+1
+            store v2, v1
+            return
+        }";
+    fs::write(folder.join("second.clif"), kernel).unwrap();
+    let run = "run second.clif -a harp32 --grid 1 --print 0 --print 1";
+    let printed = succeeds(folder, &format!("{run} --arg @bytes.bin --arg u8x1"));
+    assert_eq!(printed, "v0: 7 200 3\nv1: 200\n");
 }
 
 #[test]

@@ -58,7 +58,7 @@ fn opencl_c_goes_through_clang_and_llvm_spirv() {
     let args = fs::read_to_string(path.join("clang.args")).unwrap();
     assert!(args.starts_with("-c -target spir64 -cl-std=CL1.2 "), "{args}");
     assert!(args.contains(" -O2 -DN=3 k.cl -o "), "{args}");
-    assert!(args.contains(" -fgnu89-inline "), "{args}");
+    assert!(args.contains(" -fgnu89-inline -fno-strict-aliasing "), "{args}");
 
     // Checks are about the program as it is written.
     for (options, level) in
