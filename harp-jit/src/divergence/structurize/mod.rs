@@ -33,6 +33,7 @@ use crate::analysis::{Graph, LevelId, LiveRanges, Node, Uniformity};
 use crate::intrinsic::Intrinsic;
 use crate::plan::{Own, Plan, PredicatedRegion, Split, Steering};
 
+mod dominators;
 mod edges;
 mod linear;
 mod loops;

@@ -2,10 +2,13 @@
 //! and efficient construction of static single assignment form", CC 2013).
 //!
 //! It does what cranelift-frontend's builder does, in the same order, but stores known values only: that one
-//! has a table of all blocks for each variable, and structurization has tens of thousands of both.
+//! has a table of all blocks for each variable, and structurization has tens of thousands of both. Where several paths meet
+//! again that do not set a variable, it goes on where they parted, at the immediate dominator, instead of looking along each
+//! of them for what is the same value: a block's parameters are then those that differ.
 //!
-//! Assumes that a block is sealed when all its predecessors are known, and that variables are defined on all
-//! paths to their uses.
+//! Assumes that each block is written at once, and each loop before what comes behind it; that a block is sealed when all its
+//! predecessors are known; that all are known when it is begun but for back edges from blocks which it dominates; and that
+//! variables are defined on all paths to their uses.
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::entity::{PrimaryMap, SecondaryMap};
@@ -17,6 +20,7 @@ use cranelift_frontend::Variable;
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
+use super::dominators::Dominators;
 use crate::analysis::edges;
 use crate::intrinsic::Intrinsic;
 
@@ -30,8 +34,6 @@ struct Predecessors {
     /// The branches to the block.
     branches: SmallVec<[Inst; 2]>,
     sealed: bool,
-    /// The only predecessor, if there is one and the block is sealed.
-    single: Option<Block>,
     /// Parameters to be completed when the block is sealed.
     waiting: Vec<(Variable, Value)>,
 }
@@ -52,7 +54,10 @@ pub(super) struct Builder<'a> {
     types: PrimaryMap<Variable, Type>,
     /// The known values of variables at the ends of blocks.
     known: HashMap<(u32, Block), Value>,
+    /// The blocks that set each variable, in the order in which they were begun.
+    setters: SecondaryMap<Variable, SmallVec<[Block; 2]>>,
     blocks: SecondaryMap<Block, Predecessors>,
+    dominators: Dominators,
 }
 
 impl<'a> Builder<'a> {
@@ -65,7 +70,9 @@ impl<'a> Builder<'a> {
             place: SourceLoc::default(),
             types: PrimaryMap::new(),
             known: HashMap::new(),
+            setters: SecondaryMap::new(),
             blocks,
+            dominators: Dominators::default(),
         }
     }
 
@@ -84,6 +91,10 @@ impl<'a> Builder<'a> {
 
     pub(super) fn switch_to_block(&mut self, block: Block) {
         self.here = Some(block);
+        let data = &self.blocks[block];
+        let layout = &self.func.layout;
+        let from = data.branches.iter().filter_map(|&branch| layout.inst_block(branch));
+        self.dominators.begin(block, from);
     }
 
     pub(super) fn srcloc(&self) -> SourceLoc {
@@ -105,6 +116,10 @@ impl<'a> Builder<'a> {
     pub(super) fn def_var(&mut self, variable: Variable, value: Value) {
         let here = self.position();
         self.known.insert((variable.as_u32(), here), value);
+        let setters = &mut self.setters[variable];
+        if setters.last() != Some(&here) {
+            setters.push(here);
+        }
     }
 
     /// The value of a variable at the builder's position.
@@ -121,9 +136,6 @@ impl<'a> Builder<'a> {
         let data = &mut self.blocks[block];
         data.sealed = true;
         let waiting = std::mem::take(&mut data.waiting);
-        if let [branch] = data.branches[..] {
-            data.single = self.func.layout.inst_block(branch);
-        }
         for (variable, param) in waiting {
             let mut todo = Vec::new();
             self.ask_predecessors(param, block, &mut todo);
@@ -171,19 +183,13 @@ impl<'a> Builder<'a> {
         found: &mut Vec<Value>,
     ) {
         let mut from = block;
-        // In an unreachable cycle of single predecessors the walk returns to a block that it has marked.
-        let (mut mark, mut steps) = (None, 0_usize);
         let value = loop {
             if let Some(&value) = self.known.get(&(variable.as_u32(), from)) {
                 found.push(value);
                 break value;
             }
-            if let Some(before) = self.blocks[from].single.filter(|_| mark != Some(from)) {
-                if steps.is_power_of_two() {
-                    mark = Some(from);
-                }
+            if let Some(before) = self.same_before(variable, from) {
                 from = before;
-                steps += 1;
                 continue;
             }
             let param = self.func.dfg.append_block_param(from, self.types[variable]);
@@ -205,8 +211,18 @@ impl<'a> Builder<'a> {
         let mut at = block;
         while at != from {
             self.known.insert((variable.as_u32(), at), value);
-            at = self.blocks[at].single.expect("it was gone through");
+            at = self.dominators.above(at).expect("it was gone through");
         }
+    }
+
+    /// The immediate dominator, if a variable that a block does not set is there the same as at its end.
+    fn same_before(&self, variable: Variable, block: Block) -> Option<Block> {
+        let Predecessors { branches, sealed: true, .. } = &self.blocks[block] else { return None };
+        let above = self.dominators.above(block)?;
+        let between = |&other: &Block| self.dominators.strictly_dominates(above, other);
+        let setters = self.setters[variable].iter().rev();
+        let mut later = setters.take_while(|&&setter| self.dominators.is_before(above, setter));
+        (branches.len() == 1 || !later.any(between)).then_some(above)
     }
 
     fn ask_predecessors(&self, param: Value, block: Block, todo: &mut Vec<Step>) {
