@@ -64,8 +64,8 @@
 //! [`IntegerElement`]; its [`ins`](KernelBuilder::ins) returns a [`KernelInstBuilder`]. A [`Reduction`] combines
 //! the values of several lanes; arrays that a work-group shares have at most [`MAX_GROUP_BYTES`]. What a kernel
 //! prints, the launch reads by its [`PrintSites`], as [`PrintRecord`]s from a [`PrintArea`]. Front ends make a
-//! [`KernelSource`] of a function and [`KernelParts`], and print at a [`PrintSite`] with a [`Printer`]. Misuse is a
-//! [`BuildError`] of a [`BuildErrorKind`], with the [`SourcePlace`] from the [`SourceMap`].
+//! [`KernelSource`] of a function and [`KernelParts`] with its [`GroupArray`]s, and print at a [`PrintSite`] with a
+//! [`Printer`]. Misuse is a [`BuildError`] of a [`BuildErrorKind`], with the [`SourcePlace`] from the [`SourceMap`].
 //!
 //! [`ir`] re-exports Cranelift's intermediate representation in the version that this crate is built on;
 //! [`Variable`]s and the [`FunctionBuilder`], with its [`FunctionBuilderContext`], are cranelift-frontend's. Functions built with that take
@@ -191,7 +191,7 @@ pub use sharing::ValueReport;
 pub use strategy::{Assignment, DivergenceStrategy, ProfileParams, Technique};
 
 // To be sure of the code, and of what it does.
-pub use accesses::{AccessKind, COPIED, MemoryAccess, Root};
+pub use accesses::{AccessKind, COPIED, GroupArray, MemoryAccess, Root};
 pub use convergence::{BlockConvergence, ConvergenceProof};
 pub use harp_check::{CodeError, CodeFault, MachineRegister, OpenSplit};
 

@@ -11,7 +11,7 @@ use std::hash::{BuildHasher, Hash, Hasher};
 use std::panic::Location;
 use std::sync::Arc;
 
-use cranelift_codegen::ir::SourceLoc;
+use cranelift_codegen::ir::{SourceLoc, StackSlotKey};
 use hashbrown::{DefaultHashBuilder, HashTable};
 use serde::{Deserialize, Serialize};
 
@@ -42,7 +42,7 @@ impl fmt::Display for SourcePlace {
     }
 }
 
-/// The source places of a kernel's instructions, each with a number.
+/// The source places of a kernel's instructions, each with a number, and the names of its variables in memory.
 #[derive(Clone, Debug, Default)]
 pub struct SourceMap {
     places: Vec<(SourcePlace, Option<Arc<str>>)>,
@@ -50,6 +50,8 @@ pub struct SourceMap {
     /// grows.
     numbers: HashTable<(u64, u32)>,
     hasher: DefaultHashBuilder,
+    /// By the keys of their stack slots.
+    variables: Vec<Arc<str>>,
 }
 
 impl SourceMap {
@@ -71,8 +73,14 @@ impl SourceMap {
         self.number((place, Some(message.into())))
     }
 
+    /// A key for the stack slot of a variable, by which messages about accesses to it know its name.
+    pub fn variable(&mut self, name: &str) -> StackSlotKey {
+        self.variables.push(name.into());
+        StackSlotKey::new(self.variables.len() as u64 - 1)
+    }
+
     fn number(&mut self, entry: (SourcePlace, Option<Arc<str>>)) -> SourceLoc {
-        let SourceMap { places, numbers, hasher } = self;
+        let SourceMap { places, numbers, hasher, .. } = self;
         let hash = hasher.hash_one(&entry);
         let known = numbers.find(hash, |&(_, number)| places[number as usize] == entry);
         if let Some(&(_, number)) = known {
@@ -96,9 +104,14 @@ impl SourceMap {
         self.entry(number)?.1.as_ref()
     }
 
-    /// Feeds a hasher with the places and messages, in the order of their numbers.
+    /// The name of the variable whose stack slot has this key.
+    pub fn variable_name(&self, key: StackSlotKey) -> Option<&str> {
+        self.variables.get(usize::try_from(key.bits()).ok()?).map(|name| &**name)
+    }
+
+    /// Feeds a hasher with the places and messages, in the order of their numbers, and the names.
     pub(crate) fn hash_contents(&self, state: &mut impl Hasher) {
-        self.places.hash(state);
+        (&self.places, &self.variables).hash(state);
     }
 
     fn entry(&self, number: SourceLoc) -> Option<&(SourcePlace, Option<Arc<str>>)> {

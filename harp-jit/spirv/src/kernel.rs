@@ -313,7 +313,7 @@ impl<'m> Translator<'_, '_, 'm> {
             return Ok(Def::Value(Val { constant: param.constant, ..Val::new(ty, parts) }));
         }
         let variables = self.unit.variables(kernel);
-        let pointer = self.slot(ty, to, self.unit.stack_alignment(&variables, id, to)?)?;
+        let pointer = self.slot(id, ty, to, self.unit.stack_alignment(&variables, id, to)?)?;
         self.store(&pointer, &Val::new(to, parts), None)?;
         Ok(Def::Value(pointer))
     }
@@ -337,7 +337,7 @@ impl<'m> Translator<'_, '_, 'm> {
             self.assign(place, &value)?;
             return Ok(Def::Place(place));
         }
-        let pointer = self.hidden_slot(pointer, global.ty)?;
+        let pointer = self.hidden_slot(id, pointer, global.ty)?;
         self.store(&pointer, &value, None)?;
         Ok(Def::Value(pointer))
     }
@@ -356,7 +356,7 @@ impl<'m> Translator<'_, '_, 'm> {
             }
             Def::Place(place)
         } else {
-            let pointer = self.hidden_slot(pointer, global.ty)?;
+            let pointer = self.hidden_slot(id, pointer, global.ty)?;
             if let Some(initial) = initial {
                 self.store(&pointer, &initial, None)?;
             }

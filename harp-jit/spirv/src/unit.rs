@@ -1,12 +1,11 @@
 //! What the functions of a kernel share while they are translated: declarations, data, memory of work-groups, places.
 
-use std::ops::Range;
 use std::rc::Rc;
 
 use cranelift_codegen::ir::{self, AbiParam, Signature, SourceLoc};
 use harp_jit::{
-    ArchId, CompileOptions, DataAccess, DataDescription, DataId, FuncId, Linkage, Module,
-    PrintSite, SourceMap,
+    ArchId, CompileOptions, DataAccess, DataDescription, DataId, FuncId, GroupArray, Linkage,
+    Module, PrintSite, SourceMap,
 };
 use harp_libm::{Float, Fma, Math};
 use hashbrown::HashMap;
@@ -59,7 +58,7 @@ pub(crate) struct Unit<'m> {
     pub(crate) prints: Vec<PrintSite>,
     /// Whether anything about work-groups is read from the argument block.
     pub(crate) uses_groups: bool,
-    pub(crate) group_arrays: Vec<Range<u32>>,
+    pub(crate) group_arrays: Vec<GroupArray>,
     /// Words of the argument block that the kernel's arguments take.
     pub(crate) argument_words: u32,
     group_offsets: HashMap<Id, u32>,
@@ -145,7 +144,10 @@ impl<'m> Unit<'m> {
         }
         let ty = self.module.globals[&variable].ty;
         let (size, align) = (self.module.types.get(ty)?.size, self.alignment(variable, ty)?);
-        let offset = self.group_array(size, align)?;
+        // clang writes the kernel before it.
+        let name = self.module.decorations.name(variable);
+        let name = name.map(|name| name.split_once('.').map_or(name, |(_, own)| own));
+        let offset = self.group_array(name, size, align)?;
         self.group_offsets.insert(variable, offset);
         Ok(offset)
     }
@@ -156,20 +158,21 @@ impl<'m> Unit<'m> {
             return Ok(offset);
         }
         let items = u64::from(self.arch.lanes()) * u64::from(self.arch.warps());
-        let offset = self.group_array(items * 8, 8)?;
+        let offset = self.group_array(None, items * 8, 8)?;
         self.scratch = Some(offset);
         Ok(offset)
     }
 
-    fn group_array(&mut self, size: u64, align: u64) -> Result<u32> {
-        let end = self.group_arrays.last().map_or(0, |array| u64::from(array.end));
+    fn group_array(&mut self, name: Option<&str>, size: u64, align: u64) -> Result<u32> {
+        let end = self.group_arrays.last().map_or(0, |array| u64::from(array.bytes.end));
         let start = end.next_multiple_of(align);
         let (given, limit) = (start + size, u64::from(harp_jit::MAX_GROUP_BYTES));
         let Some(end) = u32::try_from(given).ok().filter(|_| given <= limit) else {
             let what = "bytes of memory of a work-group";
             return Err(SpirvErrorKind::TooMany { what, given, limit });
         };
-        self.group_arrays.push(start as u32..end);
+        let name = name.filter(|name| !name.is_empty()).map(str::to_owned);
+        self.group_arrays.push(GroupArray { name, bytes: start as u32..end });
         Ok(start as u32)
     }
 

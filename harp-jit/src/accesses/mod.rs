@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::abi::word_int;
 use crate::intrinsic::{Intrinsic, Orders};
+use crate::source::SourceMap;
 use crate::symbols::Symbols;
 
 mod moves;
@@ -74,6 +75,8 @@ pub enum Root {
     Param(u32),
     /// The array of the group's memory that begins there and has so many bytes.
     GroupArray {
+        /// Its name, if it has one.
+        name: Option<String>,
         /// Bytes from the start of the group's memory.
         start: u32,
         /// Bytes of the array.
@@ -81,13 +84,24 @@ pub enum Root {
     },
     /// The memory of the work-group.
     Group,
-    /// A stack slot of the function with so many bytes.
+    /// A stack slot of the function.
     Slot {
+        /// The name of the variable that it is for, if it has one.
+        name: Option<String>,
         /// Bytes of the slot.
         bytes: u32,
     },
     /// The datum of the module with this linker's name: one of [`Kernel::data`](crate::Kernel::data).
     Datum(String),
+}
+
+/// An array that the work-items of a group share.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct GroupArray {
+    /// Its name in messages.
+    pub name: Option<String>,
+    /// Where it is in the memory of a work-group.
+    pub bytes: Range<u32>,
 }
 
 /// What addresses a kernel gets.
@@ -96,18 +110,20 @@ pub(crate) struct KernelShape {
     /// For each word of the arguments, the number of the parameter that begins there and is an address.
     pub(crate) words: Vec<Option<u32>>,
     /// Where its arrays are in the memory of a work-group.
-    pub(crate) group_arrays: Vec<Range<u32>>,
+    pub(crate) group_arrays: Vec<GroupArray>,
 }
 
 /// Makes the function report its accesses; the table of them, by the number with which they are reported. `kernel` is
-/// given for the function of a kernel, which also reports its work-item; `symbols` has the names of data.
+/// given for the function of a kernel, which also reports its work-item; `symbols` has the names of data, `sources` those of
+/// variables.
 pub(crate) fn report(
     func: &mut Function,
     word: WordSize,
     kernel: Option<&KernelShape>,
     symbols: &dyn Symbols,
+    sources: &SourceMap,
 ) -> Vec<MemoryAccess> {
-    let roots = Roots::of(func, word, kernel, symbols);
+    let roots = Roots::of(func, word, kernel, symbols, sources);
     let insts: Vec<Inst> =
         func.layout.blocks().flat_map(|block| func.layout.block_insts(block)).collect();
     let is_foreign = |&inst: &Inst| {

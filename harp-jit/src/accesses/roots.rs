@@ -10,15 +10,16 @@ use std::ops::Range;
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::{
     BlockArg, Function, GlobalValue, GlobalValueData, Inst, InstructionData, Opcode, StackSlot,
-    Value, ValueDef,
+    StackSlotData, Value, ValueDef,
 };
 use harp_isa::WordSize;
 use harp_isa::abi::{ArgumentBlock, GroupField, LaunchGrid, LaunchMemory, LaunchOffset};
 use smallvec::SmallVec;
 
-use super::{KernelShape, Root};
+use super::{GroupArray, KernelShape, Root};
 use crate::analysis::edges;
 use crate::intrinsic::Intrinsic;
+use crate::source::SourceMap;
 use crate::symbols::Symbols;
 
 /// The most objects that a value's roots are told apart for.
@@ -98,7 +99,10 @@ pub(super) struct Found {
 /// What is known about the values of a function.
 pub(super) struct Roots {
     known: SecondaryMap<Value, Known>,
-    slot_bytes: Vec<u32>,
+    /// What stack slots are as roots.
+    slots: Vec<Root>,
+    /// The arrays of work-groups.
+    arrays: Vec<GroupArray>,
     /// The names of the data.
     names: SecondaryMap<GlobalValue, Option<String>>,
 }
@@ -109,17 +113,23 @@ impl Roots {
         word: WordSize,
         kernel: Option<&KernelShape>,
         symbols: &dyn Symbols,
+        sources: &SourceMap,
     ) -> Roots {
         let mut solver = Solver { func, word, kernel, known: SecondaryMap::new() };
         solver.solve();
-        let slot_bytes = func.sized_stack_slots.values().map(|slot| slot.size).collect();
+        let slot = |slot: &StackSlotData| {
+            let name = slot.key.and_then(|key| sources.variable_name(key));
+            Root::Slot { name: name.map(str::to_owned), bytes: slot.size }
+        };
+        let slots = func.sized_stack_slots.values().map(slot).collect();
         let mut names = SecondaryMap::new();
         for (global, data) in &func.global_values {
             if let GlobalValueData::Symbol { name, .. } = data {
                 names[global] = Some(symbols.name(func, name));
             }
         }
-        Roots { known: solver.known, slot_bytes, names }
+        let arrays = kernel.map(|kernel| kernel.group_arrays.clone()).unwrap_or_default();
+        Roots { known: solver.known, slots, arrays, names }
     }
 
     /// What `address` points into; none if that is memory that users do not see.
@@ -137,13 +147,17 @@ impl Roots {
             return None;
         }
         if let [Object::Slot(slot)] = objects[..] {
-            let root = Root::Slot { bytes: self.slot_bytes[slot.as_u32() as usize] };
-            return Some(Found { roots: vec![root], slot: Some(slot) });
+            let root = &self.slots[slot.as_u32() as usize];
+            return Some(Found { roots: vec![root.clone()], slot: Some(slot) });
         }
         let seen = |object: &Object| match *object {
             Object::Param(number) => Some(Root::Param(number)),
             Object::Group => Some(Root::Group),
-            Object::GroupArray { start, bytes } => Some(Root::GroupArray { start, bytes }),
+            Object::GroupArray { start, bytes } => {
+                let name = self.arrays.iter().find(|array| array.bytes.start == start);
+                let name = name.and_then(|array| array.name.clone());
+                Some(Root::GroupArray { name, start, bytes })
+            }
             Object::Datum(global) => self.names[global].clone().map(Root::Datum),
             Object::Slot(_) | Object::Arguments | Object::Own => None,
         };
@@ -292,7 +306,7 @@ impl Solver<'_> {
     }
 
     fn group_array_at(&self, start: u64) -> Option<&Range<u32>> {
-        let mut arrays = self.kernel?.group_arrays.iter();
+        let mut arrays = self.kernel?.group_arrays.iter().map(|array| &array.bytes);
         arrays.find(|array| u64::from(array.start) == start)
     }
 

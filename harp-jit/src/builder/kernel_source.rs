@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::ops::Range;
 
 use cranelift_codegen::ir::{AbiParam, Function, Signature, SourceLoc, UserFuncName};
 use cranelift_codegen::isa::CallConv;
@@ -11,7 +10,7 @@ use harp_isa::ArchId;
 
 use super::{MAX_GROUP_BYTES, Param, ParamType};
 use crate::abi::word_int;
-use crate::accesses::KernelShape;
+use crate::accesses::{GroupArray, KernelShape};
 use crate::error::{BuildError, BuildErrorKind};
 use crate::print::{PrintSite, PrintSites};
 use crate::source::SourceMap;
@@ -41,7 +40,7 @@ pub struct KernelParts {
     /// The places that the function's source locations stand for.
     pub sources: SourceMap,
     /// Where arrays that the work-items of a group share are in the memory at `%harp_group_memory`.
-    pub group_arrays: Vec<Range<u32>>,
+    pub group_arrays: Vec<GroupArray>,
     /// Whether the kernel reads the extents or the number of work-groups from the argument block.
     pub uses_groups: bool,
     /// What it prints, by the numbers of the calls of [`Printer::append`](crate::Printer::append).
@@ -56,7 +55,7 @@ pub(super) struct GroupUse {
     /// Bytes of memory per work-group.
     pub(super) bytes: u32,
     /// Where the builder's arrays are in that memory.
-    pub(super) arrays: Vec<Range<u32>>,
+    pub(super) arrays: Vec<GroupArray>,
 }
 
 impl KernelSource {
@@ -114,7 +113,7 @@ impl KernelSource {
         if let Some([name, _]) = names.array_windows().find(|[name, next]| name == next) {
             return fail(BuildErrorKind::DuplicateParameter { name: (*name).to_owned() });
         }
-        let bytes = group_arrays.iter().map(|array| array.end).max().unwrap_or(0);
+        let bytes = group_arrays.iter().map(|array| array.bytes.end).max().unwrap_or(0);
         if bytes > MAX_GROUP_BYTES {
             let (given, limit) = (bytes.into(), MAX_GROUP_BYTES);
             return fail(BuildErrorKind::GroupMemory { name: None, given, limit });

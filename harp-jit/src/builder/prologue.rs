@@ -17,6 +17,7 @@ use hashbrown::HashMap;
 use super::kernel_source::param_words;
 use super::param::argument_flags;
 use super::{Caller, KernelBuilder, Param, ParamType};
+use crate::accesses::GroupArray;
 use crate::error::BuildErrorKind;
 use crate::intrinsic::Intrinsic;
 use crate::print::Printer;
@@ -225,8 +226,8 @@ impl KernelBuilder<'_> {
             return memory;
         };
         self.groups.bytes = size;
-        let array = size - (end - start) as u32..size;
-        self.groups.arrays.push(array);
+        let bytes = size - (end - start) as u32..size;
+        self.groups.arrays.push(GroupArray { name: name.map(str::to_owned), bytes });
         self.in_prologue(place, |at| at.ins().iadd_imm_s(memory, start.cast_signed()))
     }
 

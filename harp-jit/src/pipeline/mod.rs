@@ -155,7 +155,8 @@ fn report_accesses(
     check_input(func, unit)?;
     let mut func = func.clone();
     let shape = unit.kernel.map(KernelSource::shape);
-    let accesses = accesses::report(&mut func, unit.arch.word(), shape.as_ref(), unit.symbols);
+    let Unit { arch, symbols, sources, .. } = unit;
+    let accesses = accesses::report(&mut func, arch.word(), shape.as_ref(), symbols, sources);
     unit.verify(&func, "reports of accesses")?;
     Ok((func, accesses))
 }

@@ -108,6 +108,8 @@ pub enum Target {
     },
     /// The memory of a work-group, or an array in it.
     Group {
+        /// The name of the array, if it has one.
+        name: Option<String>,
         /// Its address.
         address: u64,
         /// Its size in bytes.
@@ -124,6 +126,8 @@ pub enum Target {
     },
     /// A slot on the work-item's stack.
     Stack {
+        /// The name of the variable that it is for, if it has one.
+        name: Option<String>,
         /// Its address.
         address: u64,
         /// Its size in bytes.
@@ -135,9 +139,9 @@ impl Target {
     fn range(&self) -> (u64, u64) {
         match *self {
             Target::Buffer { address, bytes, .. }
-            | Target::Group { address, bytes }
+            | Target::Group { address, bytes, .. }
             | Target::Datum { address, bytes, .. }
-            | Target::Stack { address, bytes } => (address, bytes),
+            | Target::Stack { address, bytes, .. } => (address, bytes),
         }
     }
 }
@@ -149,9 +153,11 @@ impl fmt::Display for Target {
                 write!(f, "{buffer}, parameter {number}")
             }
             Target::Buffer { parameter: None, buffer, .. } => buffer.fmt(f),
-            Target::Group { .. } => f.write_str("the memory of its work-group"),
+            Target::Group { name: Some(name), .. } => write!(f, "array `{name}` of its work-group"),
+            Target::Group { name: None, .. } => f.write_str("the memory of its work-group"),
             Target::Datum { name, .. } => write!(f, "datum `{name}`"),
-            Target::Stack { .. } => f.write_str("its stack slot"),
+            Target::Stack { name: Some(name), .. } => write!(f, "its variable `{name}`"),
+            Target::Stack { name: None, .. } => f.write_str("its stack slot"),
         }
     }
 }

@@ -85,15 +85,32 @@ pub(crate) enum Owner {
     Datum(String),
 }
 
+/// A part of the memory of a work-group.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct InGroup {
+    /// That of the array, if it is one.
+    pub(crate) name: Option<String>,
+    /// Offsets from the start of that memory.
+    pub(crate) bytes: Range<u64>,
+}
+
+/// A slot on the stack of a work-item.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Slot {
+    /// That of the variable that it is for.
+    pub(crate) name: Option<String>,
+    pub(crate) bytes: u64,
+}
+
 /// What an access may be to, for all work-items or for those of a group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Allowed {
     /// Ranges of addresses, and what is there.
     pub(crate) ranges: Vec<(Range<u64>, Owner)>,
-    /// Ranges of offsets in the memory of the work-group.
-    pub(crate) in_group: Vec<Range<u64>>,
-    /// The size of the stack slot whose address is reported.
-    pub(crate) slot: Option<u64>,
+    /// What is in the memory of the work-group.
+    pub(crate) in_group: Vec<InGroup>,
+    /// The stack slot whose address is reported.
+    pub(crate) slot: Option<Slot>,
     /// Anything that is there.
     pub(crate) anywhere: bool,
     /// The type of the buffers' elements, if the access has another one.
@@ -114,17 +131,23 @@ impl Regions {
                         }
                     }
                     Some(Argument::Null) => allowed.ranges.push((0..0, Owner::Param(*number))),
-                    Some(Argument::Group { bytes }) => allowed.in_group.push(bytes.clone()),
+                    Some(Argument::Group { bytes }) => {
+                        allowed.in_group.push(InGroup { name: None, bytes: bytes.clone() });
+                    }
                     _ => allowed.anywhere = true,
                 },
-                Root::GroupArray { start, bytes } => {
+                Root::GroupArray { name, start, bytes } => {
                     let start = u64::from(*start);
-                    allowed.in_group.push(start..start + u64::from(*bytes));
+                    let bytes = start..start + u64::from(*bytes);
+                    allowed.in_group.push(InGroup { name: name.clone(), bytes });
                 }
                 Root::Group => {
-                    allowed.in_group.push(0..self.groups.map_or(0, |groups| groups.bytes));
+                    let bytes = 0..self.groups.map_or(0, |groups| groups.bytes);
+                    allowed.in_group.push(InGroup { name: None, bytes });
                 }
-                Root::Slot { bytes } => allowed.slot = Some((*bytes).into()),
+                Root::Slot { name, bytes } => {
+                    allowed.slot = Some(Slot { name: name.clone(), bytes: (*bytes).into() });
+                }
                 Root::Datum(name) if let Some(range) = self.data.get(name) => {
                     allowed.ranges.push((range.clone(), Owner::Datum(name.clone())));
                 }
@@ -174,8 +197,8 @@ impl Regions {
         group: Option<&Range<u64>>,
         slot: u64,
     ) -> Option<Target> {
-        if let Some(bytes) = allowed.slot {
-            return Some(Target::Stack { address: slot, bytes });
+        if let Some(Slot { name, bytes }) = &allowed.slot {
+            return Some(Target::Stack { name: name.clone(), address: slot, bytes: *bytes });
         }
         let place = |range: &Range<u64>| (range.start, range.end - range.start);
         let datum = |name: &String, range| {
@@ -191,13 +214,13 @@ impl Regions {
             let ((address, bytes), buffer) = (place(range), self.name_of(number));
             return Some(Target::Buffer { parameter: Some(number), buffer, address, bytes });
         }
-        if let (Some(bytes), Some(memory)) = (allowed.in_group.first(), group) {
+        if let (Some(InGroup { name, bytes }), Some(memory)) = (allowed.in_group.first(), group) {
             let (address, bytes) = (memory.start + bytes.start, bytes.end - bytes.start);
-            return Some(Target::Group { address, bytes });
+            return Some(Target::Group { name: name.clone(), address, bytes });
         }
         if let Some(memory) = group.filter(|memory| memory.contains(&address)) {
             let (address, bytes) = place(memory);
-            return Some(Target::Group { address, bytes });
+            return Some(Target::Group { name: None, address, bytes });
         }
         if let Some((name, range)) = self.data.iter().find(|(_, range)| range.contains(&address)) {
             return Some(datum(name, range));

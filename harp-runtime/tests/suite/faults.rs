@@ -145,7 +145,11 @@ const FAULTS: [Fault; 40] = [
     },
     Fault {
         name: "a load behind an array of the group",
-        expected: &["out of bounds: load of i32", "of group (0, 0, 0)", "memory of its work-group"],
+        expected: &[
+            "out of bounds: load of i32",
+            "of group (0, 0, 0)",
+            "array `tile` of its work-group",
+        ],
         run: |device| {
             found(device, grid(8).with_groups_1d(8), &[], |b| {
                 let (tile, own) = (b.group_buffer::<i32>("tile", 8), b.local_id(0));
@@ -198,7 +202,7 @@ const FAULTS: [Fault; 40] = [
     },
     Fault {
         name: "a load from memory of the group that nobody has written",
-        expected: &["uninitialized: load of i32", "memory of its work-group"],
+        expected: &["uninitialized: load of i32", "array `tile` of its work-group"],
         run: |device| {
             found(device, grid(8).with_groups_1d(8), &[], |b| {
                 let (tile, own) = (b.group_buffer::<i32>("tile", 8), b.local_id(0));

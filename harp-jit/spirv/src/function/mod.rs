@@ -385,7 +385,8 @@ impl<'m> Translator<'_, '_, 'm> {
         }
         let (_, to) = module.types.pointer(ty)?;
         let variables = self.unit.variables(function);
-        let copy = self.slot(ty, to, self.unit.stack_alignment(&variables, param, to)?)?;
+        let align = self.unit.stack_alignment(&variables, param, to)?;
+        let copy = self.slot(param, ty, to, align)?;
         let found = module.types.get(to)?;
         self.copy(copy.parts[0], from.parts[0], found.size, found.align)?;
         Ok(Def::Value(copy))

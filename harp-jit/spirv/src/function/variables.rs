@@ -44,15 +44,11 @@ impl Translator<'_, '_, '_> {
                 let offset = self.unit.group_offset(id)?;
                 let word = self.unit.word;
                 let memory = self.prologue_word("harp_group_memory");
-                if offset == 0 {
-                    memory
-                } else {
-                    let func = &mut *self.b.func;
-                    self.prologue.insert(func, |at| {
-                        let offset = at.ins().iconst(word, i64::from(offset));
-                        at.ins().iadd(memory, offset)
-                    })
-                }
+                // Added even if it is zero: checks tell arrays apart by what is added.
+                self.prologue.insert(&mut *self.b.func, |at| {
+                    let offset = at.ins().iconst(word, i64::from(offset));
+                    at.ins().iadd(memory, offset)
+                })
             }
             _ if module.is_data(global) => {
                 let data = self.unit.data(id)?;
@@ -95,7 +91,7 @@ impl Translator<'_, '_, '_> {
             return self.define(inst.id, Def::Place(place));
         }
         let align = self.unit.stack_alignment(&self.frame.variables, inst.id, ty)?;
-        let pointer = self.slot(inst.ty, ty, align)?;
+        let pointer = self.slot(inst.id, inst.ty, ty, align)?;
         if let Some(initial) = initial {
             self.store(&pointer, &initial, None)?;
         }
@@ -115,13 +111,13 @@ impl Translator<'_, '_, '_> {
     }
 
     /// A pointer to new memory in the stack whose address nobody can see: a variable of a shader.
-    pub(crate) fn hidden_slot(&mut self, pointer: Id, ty: Id) -> Result<Val> {
+    pub(crate) fn hidden_slot(&mut self, id: Id, pointer: Id, ty: Id) -> Result<Val> {
         let align = self.module.types.get(ty)?.align;
-        self.slot(pointer, ty, align.min(self.unit.word.bytes().into()))
+        self.slot(id, pointer, ty, align.min(self.unit.word.bytes().into()))
     }
 
-    /// A pointer to new memory in the stack, aligned to so many bytes.
-    pub(crate) fn slot(&mut self, pointer: Id, ty: Id, align: u64) -> Result<Val> {
+    /// A pointer to new memory in the stack for `id`, aligned to so many bytes.
+    pub(crate) fn slot(&mut self, id: Id, pointer: Id, ty: Id, align: u64) -> Result<Val> {
         let found = self.module.types.get(ty)?;
         if found.size == 0 && !matches!(found.kind, Kind::Struct { .. }) {
             let what = format!("a variable of {}", self.module.types.describe(ty));
@@ -132,7 +128,13 @@ impl Translator<'_, '_, '_> {
             return Err(SpirvErrorKind::TooMany { what: "bytes of a variable", given, limit });
         }
         let align = align.trailing_zeros() as u8;
-        let data = StackSlotData::new(StackSlotKind::ExplicitSlot, found.size.max(1) as u32, align);
+        let name = self.module.decorations.name(id).filter(|name| !name.is_empty());
+        // clang's copy of a parameter.
+        let name = name.map(|name| name.strip_suffix(".addr").unwrap_or(name));
+        let data = StackSlotData {
+            key: name.map(|name| self.unit.sources.variable(name)),
+            ..StackSlotData::new(StackSlotKind::ExplicitSlot, found.size.max(1) as u32, align)
+        };
         let slot = self.b.create_sized_stack_slot(data);
         let word = self.unit.word;
         let address = self.b.ins().stack_addr(word, slot, 0);

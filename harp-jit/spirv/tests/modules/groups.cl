@@ -157,3 +157,12 @@ PASSED(passed_with_fence, mem_fence(CLK_GLOBAL_MEM_FENCE); barrier(CLK_LOCAL_MEM
 kernel void dimensions(global uint *o) {
     o[get_global_id(0)] = get_work_dim();
 }
+
+kernel void neighbours(global int *out, int distance) {
+    local int first[4], second[4];
+    int i = get_local_id(0);
+    first[i] = i;
+    second[i] = 10;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    out[get_global_id(0)] = first[i + distance] + second[i];
+}

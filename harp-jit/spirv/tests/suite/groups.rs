@@ -339,3 +339,22 @@ fn barriers_order_the_memory_that_they_name() {
         }
     });
 }
+
+#[test]
+fn arrays_end_where_others_begin() {
+    everywhere("groups", |case| {
+        let out = case.zeros::<i32>(8);
+        let config = LaunchConfig::grid_1d(8).with_groups_1d(4).with_checks(Checks::all());
+        case.launch("neighbours", config, &[Arg::from(&out), Arg::from(0)]);
+        assert_eq!(case.read(&out), [10, 11, 12, 13, 10, 11, 12, 13], "{case}");
+        let Some(found) = case.found("neighbours", config, &[Arg::from(&out), Arg::from(2)]) else {
+            return;
+        };
+        let [one] = &found.list[..] else { panic!("{case}: {found}") };
+        assert_eq!((&one.kind, one.count), (&FindingKind::OutOfBounds, 4), "{case}: {found}");
+        let Some(Target::Group { name: Some(name), bytes: 16, .. }) = &one.target else {
+            panic!("{case}: {found}");
+        };
+        assert_eq!(name, "first", "{case}");
+    });
+}

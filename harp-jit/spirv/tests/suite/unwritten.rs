@@ -1,6 +1,6 @@
-//! Variables that are read before they are written.
+//! Variables that are read before they are written, and their names.
 
-use harp_runtime::{Arg, Checks, FindingKind, LaunchConfig};
+use harp_runtime::{Arg, Checks, FindingKind, LaunchConfig, Target};
 
 use crate::support::{Level, everywhere};
 
@@ -16,16 +16,18 @@ fn what_is_read_before_it_is_written_is_found() {
             return;
         }
         let numbers = || Arg::from(&pairs);
-        for (name, out) in [
-            ("number", numbers()),
-            ("component", Arg::from(&wide)),
-            ("element", numbers()),
-            ("condition", numbers()),
+        for (name, variable, out) in [
+            ("number", "x", numbers()),
+            ("component", "v", Arg::from(&wide)),
+            ("element", "places", numbers()),
+            ("condition", "is_odd", numbers()),
         ] {
             let Some(found) = case.found(name, line, &[out, Arg::from(count)]) else { return };
             let [one] = &found.list[..] else { panic!("{name} on {case}: {found}") };
             let wanted = (&FindingKind::Uninitialized, len as u64 - count as u64);
             assert_eq!((&one.kind, one.count), wanted, "{name} on {case}: {found}");
+            let Some(Target::Stack { name: Some(of), .. }) = &one.target else { panic!("{found}") };
+            assert_eq!(of, variable, "{name} on {case}");
         }
     });
 }

@@ -14,7 +14,7 @@ use crate::finding::Finding;
 use crate::items::Items;
 use crate::ordered::Ordered;
 use crate::races::{Do, Now, Races, Stamp};
-use crate::regions::{Allowed, GroupPlaces, Regions};
+use crate::regions::{Allowed, GroupPlaces, InGroup, Regions, Slot};
 use crate::unwritten::Unwritten;
 
 mod found;
@@ -435,9 +435,11 @@ impl Monitor {
         // A work-item that has written over its stack may report anything as its slot.
         let stacks = &self.regions.stacks;
         let is_in_stack = stacks.start <= range.start && range.end <= stacks.end;
-        let in_slot =
-            |bytes| is_in_stack && slot <= range.start && range.end <= slot.saturating_add(bytes);
-        allowed.slot.is_some_and(in_slot) || self.is_allowed(allowed, range, at.group.as_ref())
+        let in_slot = |&Slot { bytes, .. }: &Slot| {
+            is_in_stack && slot <= range.start && range.end <= slot.saturating_add(bytes)
+        };
+        allowed.slot.as_ref().is_some_and(in_slot)
+            || self.is_allowed(allowed, range, at.group.as_ref())
     }
 
     /// Whether all work-items of a group may access `range`, wherever their own stack slots are.
@@ -448,7 +450,7 @@ impl Monitor {
         group: Option<&Range<u64>>,
     ) -> bool {
         let inside = |start: u64, end: u64| start <= range.start && range.end <= end;
-        let in_group = |bytes: &Range<u64>| {
+        let in_group = |InGroup { bytes, .. }: &InGroup| {
             group.is_some_and(|memory| inside(memory.start + bytes.start, memory.start + bytes.end))
         };
         allowed.ranges.iter().any(|(range, _)| inside(range.start, range.end))
