@@ -165,6 +165,12 @@ impl CliError {
                 let at = format!("  at {:#x}: {instruction}\n", trap.pc);
                 message(&self.to_string()) + &self.causes() + &at
             }
+            CliError::Launch { source: LaunchError::Trap(trap) }
+                if trap.findings.is_none() && is_by_memory(&trap.trap.kind) =>
+            {
+                let note = "  note: `harp run --check` says what the kernel did wrong with memory before\n";
+                message(&self.to_string()) + &self.causes() + note
+            }
             _ => message(&self.to_string()) + &self.causes(),
         }
     }
@@ -192,6 +198,21 @@ fn of_trap(kind: &TrapKind) -> u8 {
         TrapKind::OutOfFuel { .. } | TrapKind::TimeLimit { .. } => OUT_OF_FUEL,
         _ => TRAP,
     }
+}
+
+/// Whether a kernel gets there by an address that is wrong, or after it has written over its own stack.
+fn is_by_memory(kind: &TrapKind) -> bool {
+    matches!(
+        kind,
+        TrapKind::BadAddress { .. }
+            | TrapKind::ReadOnly { .. }
+            | TrapKind::Misaligned { .. }
+            | TrapKind::DivergentBranch { .. }
+            | TrapKind::DivergentTarget { .. }
+            | TrapKind::InvalidInstruction(_)
+            | TrapKind::Privileged { .. }
+            | TrapKind::StackUnderflow
+    )
 }
 
 /// A line that says that `text` is an error.

@@ -79,5 +79,5 @@ fn a_session_goes_from_opencl_c_to_checked_results() {
 
 #[test]
 fn messages() {
-    check("harp-runtime/cli/tests/messages.md", 11);
+    check("harp-runtime/cli/tests/messages.md", 12);
 }
