@@ -66,7 +66,11 @@ impl Translator<'_, '_, '_> {
 
     /// The scope that a constant is.
     pub(super) fn scope(&self, id: Id) -> Result<Scope> {
-        let scope = self.module.constants.length(id, &self.module.types)?;
+        // Kernels may compute it.
+        let constant = self.module.constants.length(id, &self.module.types);
+        let computed =
+            |_| SpirvErrorKind::unsupported(format!("the scope %{id}, which is no constant,"));
+        let scope = constant.map_err(computed)?;
         let found = u32::try_from(scope).ok().and_then(Scope::from_u32);
         found.ok_or_else(|| SpirvErrorKind::malformed(format!("{scope} is no scope")))
     }

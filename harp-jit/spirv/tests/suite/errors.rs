@@ -141,6 +141,27 @@ fn kernels_with_images_are_refused_and_others_are_not() {
 }
 
 #[test]
+fn scopes_are_constants() {
+    use rspirv::spirv::Op;
+    let bytes = changed("groups.32.O2.spv", |words| {
+        let mut at = 5;
+        let mut function = 0;
+        while let Some(&first) = words.get(at) {
+            match Op::from_u32(first & 0xffff) {
+                Some(Op::Function) => function = words[at + 2],
+                Some(Op::ControlBarrier) => words[at + 1] = function,
+                _ => {}
+            }
+            at += (first >> 16) as usize;
+        }
+    });
+    let module = SpirvModule::parse(&bytes).unwrap();
+    let error = module.kernel("tree", MACHINES[0].parse().unwrap()).unwrap_err().to_string();
+    assert!(error.contains("OpControlBarrier"), "{error}");
+    assert!(error.ends_with("which is no constant, is not supported"), "{error}");
+}
+
+#[test]
 fn constants_of_types_that_are_not_there_are_refused_by_these() {
     use rspirv::spirv::{MAGIC_NUMBER, Op};
     let instructions: [&[u32]; 5] = [
