@@ -96,7 +96,7 @@ pub enum Root {
 }
 
 /// An array that the work-items of a group share.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GroupArray {
     /// Its name in messages.
     pub name: Option<String>,

@@ -30,10 +30,8 @@ const MOST: usize = 8;
 enum Object {
     Param(u32),
     Group,
-    GroupArray {
-        start: u32,
-        bytes: u32,
-    },
+    /// By its place among the kernel's.
+    GroupArray(usize),
     Slot(StackSlot),
     Datum(GlobalValue),
     /// The argument block.
@@ -153,9 +151,9 @@ impl Roots {
         let seen = |object: &Object| match *object {
             Object::Param(number) => Some(Root::Param(number)),
             Object::Group => Some(Root::Group),
-            Object::GroupArray { start, bytes } => {
-                let name = self.arrays.iter().find(|array| array.bytes.start == start);
-                let name = name.and_then(|array| array.name.clone());
+            Object::GroupArray(array) => {
+                let GroupArray { name, bytes: Range { start, end } } = &self.arrays[array];
+                let (name, start, bytes) = (name.clone(), *start, end - start);
                 Some(Root::GroupArray { name, start, bytes })
             }
             Object::Datum(global) => self.names[global].clone().map(Root::Datum),
@@ -281,8 +279,7 @@ impl Solver<'_> {
             && let Some(start) = self.constant(b)
             && let Some(array) = self.group_array_at(start)
         {
-            let bytes = array.end - array.start;
-            return Known::one(Object::GroupArray { start: array.start, bytes });
+            return Known::one(Object::GroupArray(array));
         }
         match &known {
             [memory, Known::In(param)]
@@ -305,9 +302,9 @@ impl Solver<'_> {
         }
     }
 
-    fn group_array_at(&self, start: u64) -> Option<&Range<u32>> {
-        let mut arrays = self.kernel?.group_arrays.iter().map(|array| &array.bytes);
-        arrays.find(|array| u64::from(array.start) == start)
+    fn group_array_at(&self, start: u64) -> Option<usize> {
+        let mut arrays = self.kernel?.group_arrays.iter();
+        arrays.position(|array| u64::from(array.bytes.start) == start)
     }
 
     fn constant(&self, value: Value) -> Option<u64> {

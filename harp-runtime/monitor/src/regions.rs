@@ -86,7 +86,7 @@ pub(crate) enum Owner {
 }
 
 /// A part of the memory of a work-group.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct InGroup {
     /// That of the array, if it is one.
     pub(crate) name: Option<String>,
