@@ -99,8 +99,8 @@ pub(super) struct Roots {
     known: SecondaryMap<Value, Known>,
     /// What stack slots are as roots.
     slots: Vec<Root>,
-    /// The arrays of work-groups.
-    arrays: Vec<GroupArray>,
+    /// What arrays of work-groups are as roots.
+    arrays: Vec<Root>,
     /// The names of the data.
     names: SecondaryMap<GlobalValue, Option<String>>,
 }
@@ -126,7 +126,10 @@ impl Roots {
                 names[global] = Some(symbols.name(func, name));
             }
         }
-        let arrays = kernel.map(|kernel| kernel.group_arrays.clone()).unwrap_or_default();
+        let array = |GroupArray { name, bytes: Range { start, end } }: &GroupArray| {
+            Root::GroupArray { name: name.clone(), start: *start, bytes: end - start }
+        };
+        let arrays = kernel.iter().flat_map(|kernel| &kernel.group_arrays).map(array).collect();
         Roots { known: solver.known, slots, arrays, names }
     }
 
@@ -151,11 +154,7 @@ impl Roots {
         let seen = |object: &Object| match *object {
             Object::Param(number) => Some(Root::Param(number)),
             Object::Group => Some(Root::Group),
-            Object::GroupArray(array) => {
-                let GroupArray { name, bytes: Range { start, end } } = &self.arrays[array];
-                let (name, start, bytes) = (name.clone(), *start, end - start);
-                Some(Root::GroupArray { name, start, bytes })
-            }
+            Object::GroupArray(array) => Some(self.arrays[array].clone()),
             Object::Datum(global) => self.names[global].clone().map(Root::Datum),
             Object::Slot(_) | Object::Arguments | Object::Own => None,
         };

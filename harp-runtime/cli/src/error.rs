@@ -161,17 +161,23 @@ impl CliError {
                 };
                 messages.chain([omitted]).collect()
             }
+            _ => message(&self.to_string()) + &self.causes() + &self.more(),
+        }
+    }
+
+    /// What else helps to understand a trap.
+    fn more(&self) -> String {
+        match self {
             CliError::Trap { trap, instruction: Some(instruction) } => {
-                let at = format!("  at {:#x}: {instruction}\n", trap.pc);
-                message(&self.to_string()) + &self.causes() + &at
+                format!("  at {:#x}: {instruction}\n", trap.pc)
             }
             CliError::Launch { source: LaunchError::Trap(trap) }
                 if trap.findings.is_none() && is_by_memory(&trap.trap.kind) =>
             {
-                let note = "  note: `harp run --check` says what the kernel did wrong with memory before\n";
-                message(&self.to_string()) + &self.causes() + note
+                "  note: `harp run --check` says what the kernel did wrong with memory before\n"
+                    .to_owned()
             }
-            _ => message(&self.to_string()) + &self.causes(),
+            _ => String::new(),
         }
     }
 

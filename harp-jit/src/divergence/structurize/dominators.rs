@@ -113,12 +113,13 @@ mod tests {
             let mut tree = Dominators::default();
             let mut sets: Vec<BTreeSet<usize>> = Vec::new();
             for (block, from) in graph.iter().enumerate() {
-                let from: Vec<usize> = from.iter().filter(|_| block > 0).map(|at| at.index(block)).collect();
+                let from = from.iter().filter(|_| block > 0).map(|at| at.index(block));
+                let from: Vec<usize> = from.collect();
                 tree.begin(Block::new(block), from.iter().map(|&from| Block::new(from)));
                 let all = from.iter().map(|&from| sets[from].clone());
                 let mut own = all.reduce(|one, other| &one & &other).unwrap_or_default();
-                let nearest = own.iter().max_by_key(|&&above| sets[above].len());
-                prop_assert_eq!(tree.above(Block::new(block)), nearest.map(|&above| Block::new(above)));
+                let nearest = own.iter().copied().max_by_key(|&above| sets[above].len());
+                prop_assert_eq!(tree.above(Block::new(block)), nearest.map(Block::new));
                 for other in 0..block {
                     let dominates = tree.strictly_dominates(Block::new(other), Block::new(block));
                     prop_assert_eq!(dominates, own.contains(&other));
