@@ -243,7 +243,7 @@ impl<'m> Translator<'_, '_, 'm> {
         let mut args = vec![None; function.params.len()];
         let mut arrays: HashMap<Id, Buffers> = HashMap::new();
         let mut first = 0;
-        for (param, &target) in entry.params().iter().zip(&entry.targets) {
+        for (param, targets) in entry.params().iter().zip(&entry.targets) {
             let launch = param.launch_params();
             let count = words(&launch, self.unit.arch.word());
             let parts = self.arguments(&launch, first);
@@ -252,18 +252,22 @@ impl<'m> Translator<'_, '_, 'm> {
                 // The size is behind the address.
                 self.sizes.insert(parts[0], first - 1);
             }
-            match target {
-                Target::Param(index) => {
-                    args[index] = Some(self.argument(function, index, param, parts)?);
-                }
-                Target::Global(id) => {
-                    let def = self.resource(id, &promoted, param, parts)?;
-                    self.globals.insert(id, def);
-                }
-                Target::Element(id) => {
-                    let (ty, _) = module.types.part(module.globals[&id].ty, 0)?;
-                    let none = Buffers { ty, addresses: Parts::new(), constant: param.constant };
-                    arrays.entry(id).or_insert(none).addresses.extend(parts);
+            for &target in targets {
+                let parts = parts.clone();
+                match target {
+                    Target::Param(index) => {
+                        args[index] = Some(self.argument(function, index, param, parts)?);
+                    }
+                    Target::Global(id) => {
+                        let def = self.resource(id, &promoted, param, parts)?;
+                        self.globals.insert(id, def);
+                    }
+                    Target::Element(id) => {
+                        let (ty, _) = module.types.part(module.globals[&id].ty, 0)?;
+                        let none =
+                            Buffers { ty, addresses: Parts::new(), constant: param.constant };
+                        arrays.entry(id).or_insert(none).addresses.extend(parts);
+                    }
                 }
             }
         }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | pointer to `CrossWorkgroup` or `UniformConstant`; variable in `StorageBuffer` or `Uniform` | a buffer |
 //! | array of such variables | a buffer for each element |
+//! | several variables with the same descriptor set and binding | those of one of them |
 //! | pointer to `Workgroup` | the size of an array that each work-group gets |
 //! | integer, float | the same |
 //! | vector, structure by value, `PushConstant` block | one for each of its scalars, in their order |
@@ -15,6 +16,7 @@ use harp_jit::ir::{Type, types};
 use harp_jit::{Param, ParamType, WordSize};
 use hashbrown::{HashMap, HashSet};
 use rspirv::spirv::{Decoration, ExecutionModel, FunctionParameterAttribute, Op, StorageClass};
+use smallvec::{SmallVec, smallvec};
 
 use super::{Global, SpirvModule};
 use crate::error::{Result, SpirvErrorKind};
@@ -31,8 +33,8 @@ pub struct EntryPoint {
     params: Vec<EntryParam>,
     pub(super) local_size: Option<[u32; 3]>,
     pub(crate) function: Id,
-    /// What each of the parameters is for.
-    pub(crate) targets: Vec<Target>,
+    /// What takes each of the parameters: variables with the same binding take the same one.
+    pub(crate) targets: Vec<Targets>,
     /// Why there is no kernel, if something that it takes is not supported.
     pub(crate) problem: Option<SpirvErrorKind>,
 }
@@ -47,6 +49,9 @@ pub(crate) enum Target {
     /// The next element of a variable of the module that is an array of buffers.
     Element(Id),
 }
+
+/// All that takes a parameter's value.
+type Targets = SmallVec<[Target; 1]>;
 
 /// What a kernel takes as one thing; a launch may need several arguments for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -181,7 +186,7 @@ impl SpirvModule {
         &self,
         function: Id,
         is_shader: bool,
-    ) -> Result<(Vec<EntryParam>, Vec<Target>)> {
+    ) -> Result<(Vec<EntryParam>, Vec<Targets>)> {
         let (mut params, mut targets) = (Vec::new(), Vec::new());
         let names = self.param_names(function);
         let own = &self.functions[&function].params;
@@ -189,21 +194,21 @@ impl SpirvModule {
             let kind = self.param_kind(id, ty)?;
             let constant = self.is_constant_param(id, ty)?;
             params.push(EntryParam { name, kind, binding: None, constant });
-            targets.push(Target::Param(index));
+            targets.push(smallvec![Target::Param(index)]);
         }
         let globals = if is_shader { self.interface(function) } else { Vec::new() };
         let is_sized = !globals.is_empty() && self.asks_for_lengths(function);
-        for global in globals {
-            let Some((of, count)) = self.buffers(global)? else {
-                params.push(self.resource(global, self.globals[&global].ty, is_sized)?);
-                targets.push(Target::Global(global));
+        for views in globals.chunk_by(|&one, &other| self.are_views(one, other)) {
+            let param = self.resource(views, is_sized)?;
+            let Some((_, count)) = self.buffers(views[0])? else {
+                params.push(param);
+                targets.push(views.iter().copied().map(Target::Global).collect());
                 continue;
             };
-            let param = self.resource(global, of, is_sized)?;
             for index in 0..count {
                 let name = param.name.as_ref().map(|name| format!("{name}[{index}]"));
                 params.push(EntryParam { name, ..param.clone() });
-                targets.push(Target::Element(global));
+                targets.push(views.iter().copied().map(Target::Element).collect());
             }
         }
         Ok((params, targets))
@@ -476,22 +481,48 @@ impl SpirvModule {
         }
     }
 
-    /// The parameter for a variable, or for an element of one, which is of type `ty`.
-    fn resource(&self, id: Id, ty: Id, is_sized: bool) -> Result<EntryParam> {
-        let class = self.globals[&id].class;
-        let refused =
-            |what: String| Err(SpirvErrorKind::unsupported(format!("the variable %{id}, {what},")));
-        let kind = match (class, self.types.kind(ty)?) {
-            (StorageClass::PushConstant, _) => self.fields(ty)?,
-            (_, Kind::Struct { .. }) if is_sized => EntryParamKind::SizedBuffer(self.element(ty)),
-            (_, Kind::Struct { .. }) => EntryParamKind::Buffer(self.element(ty)),
-            _ => return refused(self.types.describe(ty)),
-        };
-        let name = self.decorations.name(id).or_else(|| self.block_name(ty));
+    /// The descriptor set and the binding of a variable.
+    fn binding(&self, id: Id) -> Option<(u32, u32)> {
         let number = |decoration| self.decorations.number(id, decoration);
-        let binding = number(Decoration::DescriptorSet).zip(number(Decoration::Binding));
-        let constant = self.is_constant_variable(id, ty);
-        Ok(EntryParam { name: name.map(str::to_owned), kind, binding, constant })
+        number(Decoration::DescriptorSet).zip(number(Decoration::Binding))
+    }
+
+    /// Whether two variables are the same buffer, or array of buffers, for which a module may declare different types.
+    fn are_views(&self, one: Id, other: Id) -> bool {
+        let count = |id| self.buffers(id).map(|found| found.map(|(_, count)| count));
+        let [of_one, of_other] = [one, other].map(|id| self.binding(id));
+        of_one.is_some() && of_one == of_other && count(one) == count(other)
+    }
+
+    /// The parameter for variables that are the same buffer, or for an element of such arrays.
+    fn resource(&self, views: &[Id], is_sized: bool) -> Result<EntryParam> {
+        let types = views.iter().map(|&id| match self.buffers(id)? {
+            Some((of, _)) => Ok(of),
+            None => Ok(self.globals[&id].ty),
+        });
+        let types = types.collect::<Result<SmallVec<[Id; 1]>>>()?;
+        let (id, ty) = (views[0], types[0]);
+        let kind = if self.globals[&id].class == StorageClass::PushConstant {
+            self.fields(ty)?
+        } else {
+            let is_block = |&ty: &Id| matches!(self.types.kind(ty), Ok(Kind::Struct { .. }));
+            if let Some(&other) = types.iter().find(|ty| !is_block(ty)) {
+                let what = format!("the variable %{id}, {},", self.types.describe(other));
+                return Err(SpirvErrorKind::unsupported(what));
+            }
+            let element = self.element(ty).filter(|element| {
+                types.iter().all(|&ty| self.element(ty).as_ref() == Some(element))
+            });
+            if is_sized {
+                EntryParamKind::SizedBuffer(element)
+            } else {
+                EntryParamKind::Buffer(element)
+            }
+        };
+        let name = self.decorations.name(id).or_else(|| self.block_name(ty)).map(str::to_owned);
+        let mut of_types = views.iter().zip(&types);
+        let constant = of_types.all(|(&id, &ty)| self.is_constant_variable(id, ty));
+        Ok(EntryParam { name, kind, binding: self.binding(id), constant })
     }
 }
 

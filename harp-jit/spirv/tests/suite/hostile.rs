@@ -8,7 +8,7 @@ use harp_jit::{CompileError, CompileOptions, ModuleError};
 use harp_spirv::SpirvModule;
 
 /// Modules of both flavours and address sizes.
-const MODULES: [&str; 12] = [
+const MODULES: [&str; 13] = [
     "vectors.32.O2",
     "control.32.O0",
     "structures.64.O0",
@@ -19,6 +19,7 @@ const MODULES: [&str; 12] = [
     "particles",
     "functions",
     "specialized",
+    "bindings",
     "rare",
     "variables",
 ];

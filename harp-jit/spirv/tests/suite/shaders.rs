@@ -103,6 +103,37 @@ fn entry_points_say_what_they_take() {
     assert!(error.to_string().contains("`particles`"), "{error}");
 }
 
+#[test]
+fn variables_of_a_binding_are_one_buffer() {
+    everywhere("bindings", |case| {
+        let before = [0.75_f32, -2.0, 100.0, 3.5];
+        let (numbers, totals, doubled) =
+            (case.buffer(&before), case.zeros::<u32>(4), case.zeros::<f32>(4));
+        let args = [Arg::from(&totals), Arg::from(&doubled), Arg::from(&numbers)];
+        case.launch("main", groups(4, 2), &args);
+        assert_eq!(case.read(&numbers), before.map(|number| 2.0 * number), "{case}");
+        assert_eq!(case.read(&doubled), before.map(|number| 2.0 * number), "{case}");
+        // The exponent has grown by one.
+        assert_eq!(case.read(&totals), [(1 << 23) + 2 + 10; 4], "{case}");
+    });
+}
+
+#[test]
+fn a_constant_sets_the_size_of_work_groups() {
+    let bytes = bytes("bindings.spv");
+    let size = |values: &[(u32, u64)]| {
+        let module = SpirvModule::parse_specialized(&bytes, values).unwrap();
+        module.entry_points()[0].local_size()
+    };
+    assert_eq!(size(&[]), Some([2, 1, 1]));
+    assert_eq!(size(&[(3, 7)]), Some([7, 1, 1]));
+    let module = SpirvModule::parse(&bytes).unwrap();
+    let params = module.entry_points()[0].params().iter();
+    let params: Vec<_> =
+        params.map(|param| (param.name.as_deref().unwrap(), param.binding.unwrap())).collect();
+    assert_eq!(params, [("outs[0]", (0, 0)), ("outs[1]", (0, 0)), ("numbers", (0, 1))]);
+}
+
 fn inputs() -> Vec<f32> {
     let edges = [0.0, 1.0, -1.0, 0.5, 2.5, -2.5, 1.5, 7.25, -0.125, 3.0, 100.75, -63.5];
     let random = numbers(22).take(20).map(|n| (n % 4096) as f32 / 256.0 - 8.0);
