@@ -28,8 +28,10 @@ pub(crate) type Scalars = SmallVec<[Scalar; 4]>;
 enum Value {
     Scalars(Box<[Scalar]>),
     Parts(Box<[Id]>),
-    /// All bits are zero. Undefined values are, too.
+    /// All bits are zero.
     Zero,
+    /// Any value will do; it is taken for zero.
+    Undefined,
     /// The operation that gives it is wrong or not supported, which matters to those who use it.
     Refused(Box<SpirvErrorKind>),
 }
@@ -83,9 +85,13 @@ impl Constants {
                 Value::Parts(vec![inst.word(0)?; count].into())
             }
             // Samplers have no scalars, and no instruction here takes one.
-            Op::ConstantNull | Op::Undef | Op::ConstantSampler => {
+            Op::ConstantNull | Op::ConstantSampler => {
                 types.get(inst.ty)?;
                 Value::Zero
+            }
+            Op::Undef => {
+                types.get(inst.ty)?;
+                Value::Undefined
             }
             op => {
                 return Err(SpirvErrorKind::unsupported(crate::reader::op_name(op)));
@@ -118,7 +124,7 @@ impl Constants {
                 scalars.iter().any(|scalar| matches!(scalar, Scalar::Address { .. }))
             }
             Value::Parts(parts) => parts.iter().any(|part| self.by_id[part].has_addresses),
-            Value::Zero | Value::Refused(_) => false,
+            Value::Zero | Value::Undefined | Value::Refused(_) => false,
         };
         let constant = Constant { ty: inst.ty, value, has_addresses };
         if self.by_id.insert(inst.id, constant).is_some() {
@@ -176,6 +182,25 @@ impl Constants {
         self.by_id.get(&id).ok_or_else(undefined)
     }
 
+    /// Whether a constant is null.
+    pub(crate) fn is_null(&self, id: Id) -> bool {
+        matches!(self.by_id.get(&id), Some(Constant { value: Value::Zero, .. }))
+    }
+
+    /// Whether all of a constant may have any value.
+    pub(crate) fn is_undefined(&self, id: Id) -> bool {
+        match self.by_id.get(&id).map(|constant| &constant.value) {
+            Some(Value::Undefined) => true,
+            Some(Value::Parts(parts)) => parts.iter().all(|&part| self.is_undefined(part)),
+            _ => false,
+        }
+    }
+
+    /// Whether nothing in a constant is an address; none is in what is no constant.
+    pub(crate) fn is_of_numbers(&self, id: Id) -> bool {
+        self.by_id.get(&id).is_some_and(|constant| !constant.has_addresses)
+    }
+
     /// Whether an id is a constant.
     pub(crate) fn contains(&self, id: Id) -> bool {
         self.by_id.contains_key(&id)
@@ -207,7 +232,7 @@ impl Constants {
                     self.append(part, types, scalars)?;
                 }
             }
-            Value::Zero => {
+            Value::Zero | Value::Undefined => {
                 let count = types.get(*ty)?.leaves as usize;
                 scalars.resize(scalars.len() + count, Scalar::Bits(0));
             }

@@ -31,6 +31,8 @@ struct Part {
 pub(crate) struct Variables {
     /// Those that need no memory.
     pub(crate) promoted: HashSet<Id>,
+    /// Those that are constants whenever they are read, with the constants: tables.
+    pub(crate) tables: HashMap<Id, Id>,
     /// Those, and the parameters that are passed by value, whose addresses may be seen as numbers.
     pub(crate) observed: HashSet<Id>,
 }
@@ -42,7 +44,10 @@ impl Variables {
             |inst: &Instruction<'_>| inst.op == Op::Variable && inst.operands.first() == class;
         let all: Vec<_> = instructions(module, function).filter(is_variable).collect();
         let promoted = promoted(module, function, &all);
-        Variables { promoted, observed: observed(module, function, &all) }
+        let rest: Vec<_> =
+            all.iter().copied().filter(|inst| !promoted.contains(&inst.id)).collect();
+        let tables = tables(module, function, &rest);
+        Variables { promoted, tables, observed: observed(module, function, &all) }
     }
 }
 
@@ -57,6 +62,48 @@ fn promoted(
     // Of a pointer that was loaded nobody would know what it points into.
     let candidates = small.filter(|&(_, ty)| !module.keeps_variables || is_pointer(module, ty));
     remaining(module, function, candidates.collect())
+}
+
+/// Those of a function's variables that are only read, but for one constant that is stored to all of them. Before that they are
+/// undefined, so they may be the constant as well.
+fn tables(
+    module: &SpirvModule,
+    function: &Function,
+    variables: &[Instruction<'_>],
+) -> HashMap<Id, Id> {
+    if module.keeps_variables || variables.is_empty() {
+        return HashMap::new();
+    }
+    // It is known of a pointer whether it is to all of the variable.
+    let pointers = variables.iter().map(|inst| (inst.id, true));
+    let escaped =
+        escaping(module, function, pointers, |inst, index, is_to_all| match (inst.op, index) {
+            (Op::Load, 0) if !inst.is_volatile(1) => Use::Harmless,
+            (Op::Store, 0) if is_to_all && !inst.is_volatile(2) => Use::Harmless,
+            (Op::AccessChain | Op::InBoundsAccessChain, 0) => Use::Derives(false),
+            _ => Use::Escapes,
+        });
+    // Their types, and the values that they get.
+    let mut stored: HashMap<Id, (Id, Vec<Id>)> = HashMap::new();
+    for inst in variables.iter().filter(|inst| !escaped.contains(&inst.id)) {
+        let Some(ty) = pointee(module, inst.ty) else { continue };
+        stored.insert(inst.id, (ty, inst.operands.get(1).copied().into_iter().collect()));
+    }
+    for inst in instructions(module, function).filter(|inst| inst.op == Op::Store) {
+        if let [to, value, ..] = *inst.operands
+            && let Some((_, values)) = stored.get_mut(&to)
+        {
+            values.push(value);
+        }
+    }
+    let constant = |(variable, (ty, values)): (Id, (Id, Vec<Id>))| {
+        let (&first, rest) = values.split_first()?;
+        let is_table = rest.iter().all(|&other| other == first)
+            && module.constants.is_of_numbers(first)
+            && module.constants.ty(first).is_ok_and(|own| own == ty);
+        is_table.then_some((variable, first))
+    };
+    stored.into_iter().filter_map(constant).collect()
 }
 
 /// Those of the module's variables in `candidates` that need no memory in a function and all that it calls.

@@ -203,6 +203,33 @@ impl<'m> Unit<'m> {
         let name = format!("{}.{variable}", module.decorations.name(variable).unwrap_or("data"));
         let data = self.declarations.declare_data(&name, Linkage::Local, access)?;
         self.data.insert(variable, data);
+        let align = self.alignment(variable, ty)?;
+        self.define_data(data, ty, initializer, align)?;
+        Ok(data)
+    }
+
+    /// Data with the value of a constant.
+    pub(crate) fn constant_data(&mut self, constant: Id) -> Result<DataId> {
+        if let Some(&data) = self.data.get(&constant) {
+            return Ok(data);
+        }
+        let name = format!("constant.{constant}");
+        let data = self.declarations.declare_data(&name, Linkage::Local, DataAccess::ReadOnly)?;
+        self.data.insert(constant, data);
+        let ty = self.module.constants.ty(constant)?;
+        let align = self.module.types.get(ty)?.align;
+        self.define_data(data, ty, Some(constant), align)?;
+        Ok(data)
+    }
+
+    fn define_data(
+        &mut self,
+        data: DataId,
+        ty: Id,
+        initializer: Option<Id>,
+        align: u64,
+    ) -> Result<()> {
+        let module = self.module;
         let found = module.types.get(ty)?;
         let mut bytes = vec![0; found.size as usize];
         let mut addresses = Vec::new();
@@ -224,14 +251,14 @@ impl<'m> Unit<'m> {
         contents.define(bytes.into_boxed_slice());
         // What LLVM fills memory with is an array of bytes, of which copies say the alignment of where they go to.
         let usual = found.size.next_power_of_two().min(8);
-        contents.set_align(self.alignment(variable, ty)?.max(usual));
+        contents.set_align(align.max(usual));
         for (at, target, offset) in addresses {
             let target = self.addressable(target)?;
             let target = self.declarations.declare_data_in_data(target, &mut contents);
             contents.write_data_addr(at as u32, target, offset);
         }
         self.definitions.push(Definition::Data { id: data, contents });
-        Ok(data)
+        Ok(())
     }
 
     /// The data of a variable whose address is stored in data.

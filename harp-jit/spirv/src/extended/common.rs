@@ -9,7 +9,7 @@ use crate::error::{Result, SpirvErrorKind};
 use crate::function::Translator;
 use crate::instruction::Of;
 use crate::reader::Instruction;
-use crate::values::{Parts, Val};
+use crate::values::Parts;
 
 /// By how much vectors are scaled whose squares would be too large or too small: they are above or below the limits.
 struct Scaling {
@@ -127,11 +127,29 @@ impl Translator<'_, '_, '_> {
         self.set(inst, parts)
     }
 
-    /// The components of a vector as floats of at least 32 bits.
-    fn vector(&mut self, value: &Val) -> Result<Parts> {
-        let is_half = self.is_half(value.ty)?;
-        let parts = value.parts.iter().copied();
-        Ok(parts.map(|part| if is_half { self.half_to_single(part) } else { part }).collect())
+    /// Floats as those that arithmetic is done with: halves as ones of 32 bits.
+    pub(super) fn widened(&mut self, parts: &Parts, is_half: bool) -> Parts {
+        let parts = parts.iter().copied();
+        parts.map(|part| if is_half { self.half_to_single(part) } else { part }).collect()
+    }
+
+    /// The opposite of `widened`.
+    pub(super) fn narrowed(&mut self, parts: Parts, is_half: bool) -> Parts {
+        let parts = parts.into_iter();
+        parts.map(|part| if is_half { self.single_to_half(part) } else { part }).collect()
+    }
+
+    /// The sum of the products of components, which are no halves.
+    pub(super) fn sum_of_products(&mut self, x: &Parts, y: &Parts) -> Result<ir::Value> {
+        let mut sum = None;
+        for (&x, &y) in x.iter().zip(y) {
+            let product = self.b.ins().fmul(x, y);
+            sum = Some(match sum {
+                None => product,
+                Some(sum) => self.b.ins().fadd(sum, product),
+            });
+        }
+        sum.ok_or_else(missing)
     }
 
     /// The components of a vector, scaled so that their squares are in range, and the factor that undoes it.
@@ -158,21 +176,18 @@ impl Translator<'_, '_, '_> {
 
     /// The square root of the sum of the squares.
     fn norm(&mut self, parts: &Parts) -> Result<ir::Value> {
-        let mut sum = self.b.ins().fmul(parts[0], parts[0]);
-        for &part in &parts[1..] {
-            let square = self.b.ins().fmul(part, part);
-            sum = self.b.ins().fadd(sum, square);
-        }
+        let sum = self.sum_of_products(parts, parts)?;
         self.math_value(Math::Sqrt, &[sum])
     }
 
     /// The length of a vector, or the distance of two; a fast one need not be right if squares are out of range.
     pub(super) fn length(&mut self, inst: Instruction<'_>, count: usize, fast: bool) -> Result<()> {
         let first = self.vector_of(*inst.operands.first().ok_or_else(missing)?, Of::Float)?;
-        let mut parts = self.vector(&first)?;
+        let is_half = self.is_half(first.ty)?;
+        let mut parts = self.widened(&first.parts, is_half);
         if count == 2 {
             let second = self.value_of(inst.word(1)?, first.ty)?;
-            let second = self.vector(&second)?;
+            let second = self.widened(&second.parts, is_half);
             for (part, other) in parts.iter_mut().zip(second) {
                 *part = self.b.ins().fsub(*part, other);
             }
@@ -184,9 +199,7 @@ impl Translator<'_, '_, '_> {
             let norm = self.norm(&scaled)?;
             self.b.ins().fmul(norm, undo)
         };
-        let is_half = self.is_half(first.ty)?;
-        let length = if is_half { self.single_to_half(length) } else { length };
-        let parts = Parts::from_slice(&[length]);
+        let parts = self.narrowed(Parts::from_slice(&[length]), is_half);
         self.check_parts(inst.ty, &parts)?;
         self.set(inst, parts)
     }
@@ -194,18 +207,20 @@ impl Translator<'_, '_, '_> {
     /// The vector of length 1 in the same direction; that of length 0 stays as it is.
     pub(super) fn normalize(&mut self, inst: Instruction<'_>, fast: bool) -> Result<()> {
         let value = self.operands(inst, 1, Of::Float)?.remove(0);
-        let parts = self.vector(&value)?;
+        let is_half = self.is_half(value.ty)?;
+        let parts = self.widened(&value.parts, is_half);
         let scaled = if fast { parts.clone() } else { self.in_range(&parts)?.0 };
         let norm = self.norm(&scaled)?;
         let zero = self.float_like(norm, 0.0);
         let none = self.b.ins().fcmp(FloatCC::Equal, norm, zero);
-        let is_half = self.is_half(value.ty)?;
-        let mut results = Parts::new();
-        for (&part, &own) in scaled.iter().zip(&parts) {
-            let quotient = self.b.ins().fdiv(part, norm);
-            let result = self.b.ins().select(none, own, quotient);
-            results.push(if is_half { self.single_to_half(result) } else { result });
-        }
+        let pairs = scaled.iter().zip(&parts);
+        let results = pairs
+            .map(|(&part, &own)| {
+                let quotient = self.b.ins().fdiv(part, norm);
+                self.b.ins().select(none, own, quotient)
+            })
+            .collect();
+        let results = self.narrowed(results, is_half);
         self.set(inst, results)
     }
 }

@@ -10,7 +10,8 @@ use crate::error::{Result, SpirvErrorKind};
 use crate::function::Translator;
 use crate::instruction::Of;
 use crate::reader::{Id, Instruction};
-use crate::values::{Parts, Val};
+use crate::types::Kind;
+use crate::values::Parts;
 
 /// The functions of harp-libm that are instructions, component by component.
 fn math_row(op: Gl) -> Option<Math> {
@@ -141,21 +142,19 @@ impl Translator<'_, '_, '_> {
 
     /// Vectors turned around, reflected or refracted.
     fn direction(&mut self, inst: Instruction<'_>, op: Gl) -> Result<()> {
-        if self.is_half(inst.ty)? {
-            return Err(SpirvErrorKind::unsupported(format!("`{op:?}` of halves")));
-        }
         let count = if op == Gl::FaceForward { 3 } else { 2 };
         let values = self.operands(inst, count, Of::Float)?;
-        let (first, normal) = (&values[0], &values[1]);
-        let same_types = |value: &Val| Val::new(first.ty, value.parts.clone());
+        let is_half = self.is_half(inst.ty)?;
+        let vectors: Vec<Parts> =
+            values.iter().map(|value| self.widened(&value.parts, is_half)).collect();
+        let (first, normal) = (&vectors[0], &vectors[1]);
         let parts = match op {
             Gl::FaceForward => {
                 // The first vector, if the second and the third point to different sides.
-                let dot = self.dot(&same_types(&values[2]), &same_types(normal))?;
+                let dot = self.sum_of_products(&vectors[2], normal)?;
                 let zero = self.float_like(dot, 0.0);
                 let keep = self.b.ins().fcmp(FloatCC::LessThan, dot, zero);
                 first
-                    .parts
                     .iter()
                     .map(|&part| {
                         let turned = self.b.ins().fneg(part);
@@ -164,20 +163,22 @@ impl Translator<'_, '_, '_> {
                     .collect()
             }
             Gl::Reflect => {
-                let dot = self.dot(&same_types(normal), &same_types(first))?;
+                let dot = self.sum_of_products(normal, first)?;
                 let twice = self.b.ins().fadd(dot, dot);
-                self.minus_multiple(&first.parts, twice, &normal.parts)
+                self.minus_multiple(first, twice, normal)
             }
             _ => {
-                let eta = self.scalar(inst.word(2)?, "a float", |kind| {
-                    matches!(kind, crate::types::Kind::Float { .. })
-                })?;
-                if self.b.func.dfg.value_type(eta) != self.b.func.dfg.value_type(first.parts[0]) {
+                let eta = self
+                    .scalar(inst.word(2)?, "a float", |kind| matches!(kind, Kind::Float { .. }))?;
+                let ty = |value| self.b.func.dfg.value_type(value);
+                if ty(eta) != ty(values[0].parts[0]) {
                     return Err(SpirvErrorKind::malformed("floats of different types"));
                 }
-                self.refracted(&same_types(first), &same_types(normal), eta)?
+                let eta = if is_half { self.half_to_single(eta) } else { eta };
+                self.refracted(first, normal, eta)?
             }
         };
+        let parts = self.narrowed(parts, is_half);
         self.set(inst, parts)
     }
 
@@ -193,8 +194,8 @@ impl Translator<'_, '_, '_> {
     }
 
     /// Snell's law, as the specification of GLSL writes it (section 8.5).
-    fn refracted(&mut self, x: &Val, normal: &Val, eta: ir::Value) -> Result<Parts> {
-        let dot = self.dot(normal, x)?;
+    fn refracted(&mut self, x: &Parts, normal: &Parts, eta: ir::Value) -> Result<Parts> {
+        let dot = self.sum_of_products(normal, x)?;
         let (zero, one) = (self.float_like(eta, 0.0), self.float_like(eta, 1.0));
         let square = self.b.ins().fmul(dot, dot);
         let rest = self.b.ins().fsub(one, square);
@@ -206,24 +207,27 @@ impl Translator<'_, '_, '_> {
         let root = self.math_value(Math::Sqrt, &[positive])?;
         let along = self.b.ins().fmul(eta, dot);
         let factor = self.b.ins().fadd(along, root);
-        let scaled = x.parts.iter().map(|&part| self.b.ins().fmul(eta, part)).collect();
-        let refracted = self.minus_multiple(&scaled, factor, &normal.parts);
+        let scaled = x.iter().map(|&part| self.b.ins().fmul(eta, part)).collect();
+        let refracted = self.minus_multiple(&scaled, factor, normal);
         Ok(refracted.into_iter().map(|part| self.b.ins().select(total, zero, part)).collect())
     }
 
     /// The determinant of a square matrix, or its inverse: the adjugate divided by the determinant.
     fn square_matrix(&mut self, inst: Instruction<'_>, op: Gl) -> Result<()> {
-        let value = self.value(*inst.operands.first().ok_or_else(missing)?)?;
+        let id = *inst.operands.first().ok_or_else(missing)?;
+        let value = self.value(id)?;
         let size = self.module.types.parts(value.ty)? as usize;
-        let ty = self.b.func.dfg.value_type(*value.parts.first().ok_or_else(missing)?);
-        if value.parts.len() != size * size || !matches!(ty, types::F32 | types::F64) || size > 4 {
-            return Err(self.mismatch(inst.id, value.ty, "a square matrix of floats".to_owned()));
+        let is_matrix = matches!(self.module.types.kind(value.ty)?, Kind::Matrix { .. });
+        if !is_matrix || value.parts.len() != size * size || size > 4 {
+            return Err(self.mismatch(id, value.ty, "a square matrix".to_owned()));
         }
+        let is_half = self.is_half_part(value.ty)?;
+        let elements = self.widened(&value.parts, is_half);
         let all: Vec<usize> = (0..size).collect();
-        let at = |column: usize, row: usize| value.parts[column * size + row];
+        let at = |column: usize, row: usize| elements[column * size + row];
         let determinant = self.minor(&at, &all, &all);
         if op == Gl::Determinant {
-            let parts = Parts::from_slice(&[determinant]);
+            let parts = self.narrowed(Parts::from_slice(&[determinant]), is_half);
             self.check_parts(inst.ty, &parts)?;
             return self.set(inst, parts);
         }
@@ -240,6 +244,7 @@ impl Translator<'_, '_, '_> {
                 parts.push(self.b.ins().fmul(signed, reciprocal));
             }
         }
+        let parts = self.narrowed(parts, is_half);
         self.check_parts(inst.ty, &parts)?;
         self.set(inst, parts)
     }

@@ -79,23 +79,35 @@ impl Translator<'_, '_, '_> {
         if class != StorageClass::Function {
             return Err(SpirvErrorKind::malformed("a variable of a function in another class"));
         }
-        let initial = match inst.operands.get(1) {
-            Some(&id) => Some(self.value_of(id, ty)?),
-            None => None,
+        if let Some(&constant) = self.frame.variables.tables.get(&inst.id) {
+            let table = self.table(inst.ty, constant)?;
+            return self.define(inst.id, Def::Value(table));
+        }
+        let def = if self.frame.variables.promoted.contains(&inst.id) {
+            Def::Place(self.place(ty)?)
+        } else {
+            let align = self.unit.stack_alignment(&self.frame.variables, inst.id, ty)?;
+            Def::Value(self.slot(inst.id, inst.ty, ty, align)?)
         };
-        if self.frame.variables.promoted.contains(&inst.id) {
-            let place = self.place(ty)?;
-            if let Some(initial) = initial {
-                self.assign(place, &initial)?;
-            }
-            return self.define(inst.id, Def::Place(place));
+        if let Some(&initial) = inst.operands.get(1) {
+            self.store_id(&def, initial, ty, None)?;
         }
-        let align = self.unit.stack_alignment(&self.frame.variables, inst.id, ty)?;
-        let pointer = self.slot(inst.id, inst.ty, ty, align)?;
-        if let Some(initial) = initial {
-            self.store(&pointer, &initial, None)?;
-        }
-        self.define(inst.id, Def::Value(pointer))
+        self.define(inst.id, def)
+    }
+
+    /// Whether a variable of the function is data.
+    pub(crate) fn is_table(&self, variable: Id) -> bool {
+        self.frame.variables.tables.contains_key(&variable)
+    }
+
+    /// A pointer of a type to data that is a constant.
+    pub(crate) fn table(&mut self, pointer: Id, constant: Id) -> Result<Val> {
+        let data = self.unit.constant_data(constant)?;
+        let word = self.unit.word;
+        let symbol = self.unit.declarations.declare_data_in_func(data, self.b.func)?;
+        let func = &mut *self.b.func;
+        let address = self.prologue.insert(func, |at| at.ins().symbol_value(word, symbol));
+        Ok(Val { constant: true, ..Val::scalar(pointer, address) })
     }
 
     /// A new variable that is no memory.

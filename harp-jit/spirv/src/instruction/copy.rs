@@ -8,7 +8,7 @@ use crate::function::Translator;
 use crate::reader::Instruction;
 
 /// The most accesses that a copy of known size takes; larger ones are loops.
-const MAX_UNROLLED: u64 = 64;
+pub(super) const MAX_UNROLLED: u64 = 64;
 
 impl Translator<'_, '_, '_> {
     pub(super) fn copy_sized(&mut self, inst: Instruction<'_>) -> Result<()> {

@@ -94,7 +94,8 @@ impl Translator<'_, '_, '_> {
             .collect()
     }
 
-    fn is_half_part(&self, ty: Id) -> Result<bool> {
+    /// Whether a matrix or vector is of halves.
+    pub(crate) fn is_half_part(&self, ty: Id) -> Result<bool> {
         match *self.module.types.kind(ty)? {
             Kind::Matrix { column, .. } => self.is_half(column),
             _ => self.is_half(ty),

@@ -6,6 +6,7 @@ use cranelift_frontend::Variable;
 use harp_jit::ParamType;
 use rspirv::spirv::{Decoration, Op, StorageClass};
 
+use super::copy::MAX_UNROLLED;
 use crate::error::{Result, SpirvErrorKind};
 use crate::function::Translator;
 use crate::prologue::Item;
@@ -90,14 +91,42 @@ impl Translator<'_, '_, '_> {
     }
 
     fn store_instruction(&mut self, inst: Instruction<'_>) -> Result<()> {
+        if self.is_table(inst.word(0)?) {
+            // It is this constant already.
+            return Ok(());
+        }
         let (pointer, ty) = self.pointed(inst.word(0)?)?;
-        let value = self.value_of(inst.word(1)?, ty)?;
-        self.store_to(&pointer, &value, inst.alignment(2))?;
+        self.store_id(&pointer, inst.word(1)?, ty, inst.alignment(2))?;
         if inst.is_volatile(2) {
             // A later store does not make this one superfluous.
             self.b.ins().sequence_point();
         }
         Ok(())
+    }
+
+    /// Stores what an id is through a pointer of any kind to its type `ty`. Large constants are copied from data.
+    pub(crate) fn store_id(
+        &mut self,
+        pointer: &Def,
+        id: Id,
+        ty: Id,
+        align: Option<u64>,
+    ) -> Result<()> {
+        let module = self.module;
+        if let Def::Value(pointer) = pointer
+            && pointer.matrix.is_none()
+            && module.constants.is_of_numbers(id)
+            && module.constants.ty(id)? == ty
+            && module.types.get(ty)?.leaves > MAX_UNROLLED
+            && let (StorageClass::Function | StorageClass::Private, _) =
+                module.types.pointer(pointer.ty)?
+        {
+            let (from, found) = (self.table(pointer.ty, id)?, module.types.get(ty)?);
+            let align = align.unwrap_or(found.align);
+            return self.copy(pointer.parts[0], from.parts[0], found.size, align);
+        }
+        let value = self.value_of(id, ty)?;
+        self.store_to(pointer, &value, align)
     }
 
     /// Stores a value through a pointer of any kind to its type.
@@ -141,6 +170,8 @@ impl Translator<'_, '_, '_> {
         let (class, _) = self.module.types.pointer(pointer.ty)?;
         let leaves = self.module.types.leaves(ty, pointer.matrix, self.unit.word)?;
         let constant = pointer.constant || class == StorageClass::UniformConstant;
+        // What is constant is not in the stack, whatever the class.
+        let class = if constant { StorageClass::UniformConstant } else { class };
         let mut parts = Parts::new();
         for (offset, leaf) in leaves {
             let mut flags = flags(class, align, leaf);

@@ -367,3 +367,41 @@ fn functions_have_their_results() {
         }
     });
 }
+
+#[test]
+fn halves_are_vectors_and_matrices() {
+    crate::shaders::everywhere("halves", |case| {
+        // Vectors of small integers, of which the first two of three are not parallel.
+        let mut random = numbers(23).map(|n| (n % 7) as f64 - 3.0);
+        let mut given = Vec::new();
+        while given.len() < 16 {
+            let six: [f64; 6] = std::array::from_fn(|_| random.next().unwrap());
+            if six[0] * six[3] != six[1] * six[2] {
+                given.push(six);
+            }
+        }
+        let bits: Vec<u16> = given.as_flattened().iter().map(|&x| neighbors(x).0).collect();
+        let out = case.zeros::<u16>(16 * 12);
+        let args = [Arg::from(&case.buffer(&bits)), Arg::from(&out)];
+        case.launch("main", crate::shaders::groups(16, 4), &args);
+        for (&[x0, x1, y0, y1, z0, z1], found) in given.iter().zip(case.read(&out).chunks(12)) {
+            let dot = x0 * y0 + x1 * y1;
+            let turned = if z0 * y0 + z1 * y1 < 0.0 { 1.0 } else { -1.0 };
+            let k = 1.0 - 0.25 * (1.0 - dot * dot);
+            let refracted = |x: f64, y: f64| match k < 0.0 {
+                true => 0.0,
+                false => 0.5 * x - (0.5 * dot + k.sqrt()) * y,
+            };
+            let determinant = x0 * y1 - y0 * x1;
+            let inverse = [y1, -x1, -y0, x0].map(|part| part / determinant);
+            let mut wanted = vec![turned * x0, turned * x1];
+            wanted.extend([x0 - 2.0 * dot * y0, x1 - 2.0 * dot * y1]);
+            wanted.extend([refracted(x0, y0), refracted(x1, y1), determinant, determinant]);
+            wanted.extend(inverse);
+            for (&found, wanted) in found.iter().zip(wanted) {
+                let near = (half(found) - wanted).abs() <= wanted.abs() / 1024.0;
+                assert!(near, "{} for {wanted}, of {x0} {x1}, {y0} {y1} on {case}", half(found));
+            }
+        }
+    });
+}

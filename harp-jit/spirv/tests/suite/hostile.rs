@@ -8,7 +8,7 @@ use harp_jit::{CompileError, CompileOptions, ModuleError};
 use harp_spirv::SpirvModule;
 
 /// Modules of both flavours and address sizes.
-const MODULES: [&str; 13] = [
+const MODULES: [&str; 14] = [
     "vectors.32.O2",
     "control.32.O0",
     "structures.64.O0",
@@ -20,6 +20,7 @@ const MODULES: [&str; 13] = [
     "functions",
     "specialized",
     "bindings",
+    "initial",
     "rare",
     "variables",
 ];

@@ -134,6 +134,32 @@ fn a_constant_sets_the_size_of_work_groups() {
     assert_eq!(params, [("outs[0]", (0, 0)), ("outs[1]", (0, 0)), ("numbers", (0, 1))]);
 }
 
+#[test]
+fn variables_have_their_initial_values() {
+    everywhere("initial", |case| {
+        let out = case.zeros::<u32>(64);
+        case.launch("tables", groups(64, 4), &[Arg::from(&out)]);
+        let initial = |index: u32| if index.is_multiple_of(3) { 7 } else { 5 };
+        let wanted = (0..64).map(|item: u32| {
+            let prime = [2, 5, 7, 1, 8][item as usize % 5];
+            let parts = [prime + initial(item), initial(item + 1), prime, initial(item)];
+            parts.into_iter().fold(0, |sum, part| sum * 70 + part)
+        });
+        assert_eq!(case.read(&out), wanted.collect::<Vec<_>>(), "{case}");
+    });
+}
+
+#[test]
+fn memory_of_work_groups_is_cleared() {
+    everywhere("initial", |case| {
+        // Many groups, so that later ones get the memory of earlier ones.
+        let out = case.zeros::<u32>(2048);
+        case.launch("cleared", groups(2048, 8), &[Arg::from(&out)]);
+        let wanted: Vec<u32> = (0..2048).map(|item| item / 8).collect();
+        assert_eq!(case.read(&out), wanted, "{case}");
+    });
+}
+
 fn inputs() -> Vec<f32> {
     let edges = [0.0, 1.0, -1.0, 0.5, 2.5, -2.5, 1.5, 7.25, -0.125, 3.0, 100.75, -63.5];
     let random = numbers(22).take(20).map(|n| (n % 4096) as f32 / 256.0 - 8.0);
