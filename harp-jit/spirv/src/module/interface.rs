@@ -91,6 +91,8 @@ pub struct SpecConstant {
     pub id: u32,
     /// Its name, if the module has one.
     pub name: Option<String>,
+    /// Its type.
+    pub ty: ParamType,
     /// The bits of its value.
     pub bits: u64,
 }
@@ -306,7 +308,7 @@ impl SpirvModule {
         })
     }
 
-    fn param_type(&self, ty: Id) -> Result<Option<ParamType>> {
+    pub(super) fn param_type(&self, ty: Id) -> Result<Option<ParamType>> {
         Ok(match self.types.kind(ty)? {
             Kind::Bool => Some(ParamType::Bool),
             Kind::Int { bits: 8, .. } => Some(ParamType::I8),

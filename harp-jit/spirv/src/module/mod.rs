@@ -264,9 +264,10 @@ impl SpirvModule {
                 }
                 if let Some(id) = spec
                     && let Scalar::Bits(bits) = self.constants.scalar(inst.id, &self.types)?
+                    && let Some(ty) = self.param_type(inst.ty)?
                 {
                     let name = self.decorations.name(inst.id).map(str::to_owned);
-                    self.spec_constants.push(SpecConstant { id, name, bits });
+                    self.spec_constants.push(SpecConstant { id, name, ty, bits });
                 }
                 Ok(())
             }

@@ -20,6 +20,7 @@ use super::files::Output;
 use super::numbers::{number, seconds, size};
 use super::options::CodeOptions;
 use super::source::{KernelOf, Named, Parameter, ProgramFile, Source};
+use super::values::Element;
 pub(super) use arguments::ArgumentError;
 use arguments::{Array, Bound, bind};
 use results::{Buffers, Results, findings};
@@ -149,7 +150,8 @@ impl Run {
         let source = self.launch.load(&self.program, arch)?;
         if self.list {
             let kernels = self.program.kernels_by_name(&source, arch)?;
-            return Output::Stdout.write(listing(kernels)?.as_bytes());
+            let text = listing(kernels)? + &constants(&source);
+            return Output::Stdout.write(text.as_bytes());
         }
         self.results.spares(&[self.program.input().clone()])?;
         let kernel = self.program.one_kernel(&source, arch)?;
@@ -367,9 +369,24 @@ fn listing(kernels: Vec<Named<'_>>) -> Result<String, CliError> {
         text += "\n";
         for (index, parameter) in kernel.parameters()?.iter().enumerate() {
             let name = parameter.name.clone().unwrap_or_else(|| index.to_string());
-            let constant = if parameter.constant { ", constant" } else { "" };
-            text += &format!("  {name}: {}{constant}\n", parameter.takes);
+            text += &format!("  {name}: {parameter}\n");
         }
     }
     Ok(text)
+}
+
+/// The constants of a program that `--spec` can give other values.
+fn constants(source: &Source) -> String {
+    let Source::Spirv(module) = source else { return String::new() };
+    let mut text = String::new();
+    for constant in module.spec_constants() {
+        let (id, ty) = (constant.id, constant.ty);
+        let name = constant.name.as_ref().map_or_else(String::new, |name| format!(" `{name}`"));
+        let value = match Element::of_param(ty) {
+            Some(element) => element.text(constant.bits),
+            None => (constant.bits != 0).to_string(),
+        };
+        text += &format!("constant {id}{name}: {ty}, {value}\n");
+    }
+    text
 }

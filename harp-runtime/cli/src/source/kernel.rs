@@ -40,6 +40,18 @@ pub(in super::super) struct Parameter {
     pub(in super::super) takes: Takes,
     /// Whether the kernel promises that nothing changes what it points to.
     pub(in super::super) constant: bool,
+    /// The descriptor set and the binding of a shader's buffer.
+    pub(in super::super) binding: Option<(u32, u32)>,
+}
+
+impl fmt::Display for Parameter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.takes)?;
+        if let Some((set, binding)) = self.binding {
+            write!(f, ", set {set}, binding {binding}")?;
+        }
+        if self.constant { f.write_str(", constant") } else { Ok(()) }
+    }
 }
 
 /// What an argument may be.
@@ -171,7 +183,8 @@ impl KernelOf<'_> {
                             number,
                             ty: ty.to_string(),
                         })?;
-                    Ok(Parameter { name: Some(value.to_string()), takes, constant: false })
+                    let name = Some(value.to_string());
+                    Ok(Parameter { name, takes, constant: false, binding: None })
                 };
                 params.iter().enumerate().map(param).collect()
             }
@@ -311,7 +324,8 @@ fn spirv_parameter(param: &EntryParam) -> Parameter {
         // There are no others.
         _ => Takes::Buffer(None),
     };
-    Parameter { name: param.name.clone(), takes, constant: param.constant }
+    let EntryParam { name, constant, binding, .. } = param;
+    Parameter { name: name.clone(), takes, constant: *constant, binding: *binding }
 }
 
 impl fmt::Display for Takes {

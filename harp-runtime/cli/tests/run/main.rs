@@ -380,6 +380,7 @@ fn shaders_are_read() {
     fs::write(path.join("double.comp"), shader).unwrap();
     let listed = succeeds(path, &format!("run double.comp -a {MACHINE} --list"));
     assert!(listed.starts_with("main, in groups of 4 x 1 x 1\n  "), "{listed}");
+    assert!(listed.ends_with(": a buffer of f32, set 0, binding 0\n"), "{listed}");
     let line = format!("run double.comp -a {MACHINE} --grid 3 --arg f32:1,2,3,4 --print 0");
     assert!(succeeds(path, &line).ends_with(": 2 4 6 8\n"));
     let (code, _, message) = fails(path, &format!("{line} --group 8"));
