@@ -18,14 +18,14 @@ use super::spec::{Argument, Contents, Spec};
 /// Why the arguments do not fit a kernel.
 #[derive(Debug, Error)]
 pub(in super::super) enum ArgumentError {
-    #[error("argument {number}, `{text}`, does not fit parameter {parameter}")]
-    Problem { number: usize, text: String, parameter: String, source: Problem },
-    #[error("argument {number}, `{text}`: the kernel has no parameter `{name}`; {known}")]
-    NoParameter { number: usize, text: String, name: String, known: String },
-    #[error("argument {number}, `{text}`: parameter {parameter} has an argument already")]
-    Twice { number: usize, text: String, parameter: String },
-    #[error("argument {number}, `{text}`, is one too many; {known}")]
-    TooMany { number: usize, text: String, known: String },
+    #[error("argument `{text}` does not fit parameter {parameter}")]
+    Problem { text: String, parameter: String, source: Problem },
+    #[error("argument `{text}`: the kernel has no parameter `{name}`; {known}")]
+    NoParameter { text: String, name: String, known: String },
+    #[error("argument `{text}`: parameter {parameter} has an argument already")]
+    Twice { text: String, parameter: String },
+    #[error("argument `{text}` is one too many; {known}")]
+    TooMany { text: String, known: String },
     #[error("no argument for parameter {parameter}: give one with `--arg`")]
     Missing { parameter: String },
     #[error("the kernel has no buffer `{name}`; its buffers are {known}")]
@@ -120,27 +120,27 @@ pub(super) fn bind(
     let mut of = vec![None; parameters.len()];
     let label = |index: usize| Label(index, &parameters[index]).to_string();
     let (named, others): (Vec<_>, Vec<_>) =
-        arguments.iter().zip(1..).partition(|(argument, _)| argument.name.is_some());
-    for (argument, number) in named {
+        arguments.iter().partition(|argument| argument.name.is_some());
+    for argument in named {
         let (text, name) = (argument.text.clone(), argument.name.clone().unwrap_or_default());
         let Some(index) = find(parameters, &name) else {
             let known = known(parameters);
-            return Err(ArgumentError::NoParameter { number, text, name, known });
+            return Err(ArgumentError::NoParameter { text, name, known });
         };
-        if of[index].replace((argument, number)).is_some() {
-            return Err(ArgumentError::Twice { number, text, parameter: label(index) });
+        if of[index].replace(argument).is_some() {
+            return Err(ArgumentError::Twice { text, parameter: label(index) });
         }
     }
     let mut others = others.into_iter();
     for place in of.iter_mut().filter(|place| place.is_none()) {
         *place = others.next();
     }
-    if let Some((argument, number)) = others.next() {
+    if let Some(argument) = others.next() {
         let (text, known) = (argument.text.clone(), known(parameters));
-        return Err(ArgumentError::TooMany { number, text, known });
+        return Err(ArgumentError::TooMany { text, known });
     }
     let given = of.into_iter().enumerate().map(|(index, given)| {
-        let (argument, number) =
+        let argument: &Argument =
             given.ok_or_else(|| ArgumentError::Missing { parameter: label(index) })?;
         let bound = match &argument.spec {
             Spec::Same(name) => same(parameters, index, name),
@@ -148,7 +148,7 @@ pub(super) fn bind(
         };
         let problem = move |source| {
             let (text, parameter) = (argument.text.clone(), label(index));
-            ArgumentError::Problem { number, text, parameter, source }
+            ArgumentError::Problem { text, parameter, source }
         };
         Ok((bound.map_err(problem)?, problem))
     });

@@ -267,7 +267,7 @@ fn what_is_wrong_is_named() {
         (
             1,
             "saxpy --arg f32x8 --arg b=5",
-            "argument 2, `b=5`: the kernel has no parameter `b`; the parameters that it uses are `x`, `y`, `a`",
+            "argument `b=5`: the kernel has no parameter `b`; the parameters that it uses are `x`, `y`, `a`",
         ),
         (
             1,
@@ -277,7 +277,7 @@ fn what_is_wrong_is_named() {
         (
             1,
             "saxpy --arg 1",
-            "argument 1, `1`, does not fit parameter `x` (a buffer of f32)\n  caused by: it is a number",
+            "argument `1` does not fit parameter `x` (a buffer of f32)\n  caused by: it is a number",
         ),
         (
             1,
@@ -294,11 +294,11 @@ fn what_is_wrong_is_named() {
         (
             1,
             "saxpy --arg same:a --arg f32x8 --arg 1",
-            "argument 1, `same:a`, does not fit parameter `x` (a buffer of f32)\n  caused by: parameter `a` gets no buffer",
+            "argument `same:a` does not fit parameter `x` (a buffer of f32)\n  caused by: parameter `a` gets no buffer",
         ),
         (1, "saxpy --arg f32x8 --arg y=same:z --arg 1", "caused by: parameter `z` gets no buffer"),
         (2, "saxpy --arg same:", "the name of a parameter is missing"),
-        (1, "saxpy --arg f32x8 --arg f32x8 --arg 1 --arg 2", "argument 4, `2`, is one too many"),
+        (1, "saxpy --arg f32x8 --arg f32x8 --arg 1 --arg 2", "argument `2` is one too many"),
         (1, "saxpy --arg f32@none.bin --arg f32x8 --arg 1", "caused by: cannot read `none.bin`"),
         (
             1,
