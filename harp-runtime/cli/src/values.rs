@@ -70,6 +70,7 @@ impl Element {
             types::I16 => I16,
             types::I32 => I32,
             types::I64 => I64,
+            types::F16 => F16,
             types::F32 => F32,
             types::F64 => F64,
             _ => return None,
@@ -89,7 +90,7 @@ impl Element {
         })
     }
 
-    /// The type that kernels know it by; they compute with halves as integers.
+    /// The type that launches know it by; they take halves as integers.
     pub(super) fn clif_type(self) -> Type {
         match self {
             I8 | U8 => types::I8,

@@ -71,7 +71,7 @@ pub struct EntryParam {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EntryParamKind {
-    /// A buffer, with the type of all its scalars if it is one.
+    /// A buffer, with the type of all its scalars if it is one. Of halves that is `F16`; launches know them as integers of 16 bits.
     Buffer(Option<Type>),
     /// The same of a kernel that may ask how long its buffers are.
     SizedBuffer(Option<Type>),
@@ -148,7 +148,8 @@ impl EntryPoint {
 impl EntryParam {
     /// The parameters of a launch.
     pub(crate) fn launch_params(&self) -> Vec<Param> {
-        let own = |ty, element| {
+        let own = |ty, element: Option<Type>| {
+            let element = element.map(|ty| if ty == types::F16 { types::I16 } else { ty });
             let param = Param::new(self.name.as_deref(), ty, element);
             if self.constant { param.with_constant_contents() } else { param }
         };
@@ -372,6 +373,7 @@ impl SpirvModule {
                 _ => return None,
             },
             Kind::Bool | Kind::Pointer { .. } => return None,
+            Kind::Float { bits: 16 } => return Some(types::F16),
             _ => {
                 let scalar = self.types.scalar(ty, types::INVALID).ok()??;
                 return (scalar != types::I8).then_some(scalar);

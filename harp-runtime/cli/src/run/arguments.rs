@@ -56,7 +56,7 @@ pub(in super::super) enum Problem {
     #[error("the file has {bytes} bytes, which is no multiple of the {} of {element}", element.bytes())]
     FileLength { bytes: usize, element: Element },
     #[error("{bytes} bytes of local memory are no multiple of the {size} of an element")]
-    LocalSize { bytes: usize, size: u32 },
+    LocalSize { bytes: usize, size: usize },
     #[error("cannot read `{}`", path.display())]
     File { path: PathBuf, source: io::Error },
     #[error("parameter `{name}` gets no buffer of its own")]
@@ -248,25 +248,29 @@ fn element_of(takes: &Takes, given: Option<Element>) -> Result<Element, Problem>
         Takes::Buffer(wanted) => *wanted,
         _ => None,
     };
-    match (wanted, given) {
-        (Some(wanted), Some(given)) if given.clif_type() != wanted => Err(Problem::Type { given }),
+    match (wanted.and_then(Element::of), given) {
+        (Some(wanted), Some(given)) if given.clif_type() != wanted.clif_type() => {
+            Err(Problem::Type { given })
+        }
         (_, Some(given)) => Ok(given),
-        (Some(wanted), None) => Element::of(wanted).ok_or(Problem::NoType),
-        (None, None) => Err(Problem::NoType),
+        (wanted, None) => wanted.ok_or(Problem::NoType),
     }
 }
 
 fn local(wanted: Option<Type>, given: Option<Element>, len: usize) -> Result<Bound, Problem> {
-    match (wanted, given) {
-        (Some(wanted), Some(given)) if given.clif_type() != wanted => Err(Problem::Type { given }),
-        (_, Some(given)) => Ok(Bound::Local { element: given.clif_type(), len }),
-        (None, None) => Ok(Bound::Local { element: types::I8, len }),
+    let of_element = |element: Element, len| Bound::Local { element: element.clif_type(), len };
+    match (wanted.and_then(Element::of), given) {
+        (Some(wanted), Some(given)) if given.clif_type() != wanted.clif_type() => {
+            Err(Problem::Type { given })
+        }
+        (_, Some(given)) => Ok(of_element(given, len)),
+        (None, None) => Ok(of_element(Element::I8, len)),
         (Some(element), None) => {
             let size = element.bytes();
-            if !len.is_multiple_of(size as usize) {
+            if !len.is_multiple_of(size) {
                 return Err(Problem::LocalSize { bytes: len, size });
             }
-            Ok(Bound::Local { element, len: len / size as usize })
+            Ok(of_element(element, len / size))
         }
     }
 }

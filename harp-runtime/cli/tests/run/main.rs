@@ -455,6 +455,18 @@ fn constants_of_shaders_are_given_by_number_and_name() {
 }
 
 #[test]
+fn halves_are_numbers() {
+    let folder = TempDir::new().unwrap();
+    let line = format!("run {} -a {MACHINE}", module("halves.spv").display());
+    let listed = succeeds(folder.path(), &format!("{line} --list"));
+    assert!(listed.contains("\n  in: a buffer of f16, set 0, binding 0, constant\n"), "{listed}");
+    let four = ["1,0,0,1,1,0"; 4].join(",");
+    let line = format!("{line} --grid 4 --arg {four} --arg f16x48 --print out:6");
+    let printed = succeeds(folder.path(), &line);
+    assert_eq!(printed, "out: -1 -0 1 0 0.5 -0.86621094 ... (48 elements)\n");
+}
+
+#[test]
 fn modules_are_compiled_and_explained() {
     let folder = TempDir::new().unwrap();
     let path = folder.path();
