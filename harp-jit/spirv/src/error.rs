@@ -130,6 +130,14 @@ pub enum SpirvErrorKind {
         /// The machine.
         arch: ArchId,
     },
+    /// A kernel for subgroups of another size than the machine's warps.
+    #[error("the kernel is for subgroups of {required} work-items, the machine's have {lanes}")]
+    SubgroupSize {
+        /// The work-items that its subgroups must have.
+        required: u32,
+        /// The lanes of a warp.
+        lanes: u32,
+    },
     /// The code generator refuses what the module was turned into.
     #[error("{0}")]
     Module(ModuleError),

@@ -148,8 +148,8 @@ impl SpirvModule {
         {
             return Err(plain(SpirvErrorKind::AddressSize { addresses, arch }));
         }
-        if let Some(problem) = &entry.problem {
-            return Err(self.error(problem.clone(), self.functions[&entry.function].at));
+        if let Some(problem) = entry.problem(self, arch.lanes().into()) {
+            return Err(self.error(problem, self.functions[&entry.function].at));
         }
         let params: Vec<Param> =
             entry.params().iter().flat_map(EntryParam::launch_params).collect();

@@ -32,11 +32,15 @@ pub struct EntryPoint {
     name: String,
     params: Vec<EntryParam>,
     pub(super) local_size: Option<[u32; 3]>,
+    /// The work-items that its subgroups must have, if the module fixes them.
+    pub(super) subgroup_size: Option<u32>,
+    /// Whether it is to run before the others, to set the module's variables.
+    pub(super) is_initializer: bool,
     pub(crate) function: Id,
     /// What takes each of the parameters: variables with the same binding take the same one.
     pub(crate) targets: Vec<Targets>,
     /// Why there is no kernel, if something that it takes is not supported.
-    pub(crate) problem: Option<SpirvErrorKind>,
+    pub(super) problem: Option<SpirvErrorKind>,
 }
 
 /// What takes a parameter's value.
@@ -117,7 +121,16 @@ impl EntryPoint {
             Err(problem) => (Vec::new(), Vec::new(), Some(problem)),
         };
         make_names_unique(&mut params);
-        EntryPoint { name, params, local_size: None, function, targets, problem }
+        EntryPoint {
+            name,
+            params,
+            local_size: None,
+            subgroup_size: None,
+            is_initializer: false,
+            function,
+            targets,
+            problem,
+        }
     }
 
     /// The name by which a kernel is found.
@@ -133,6 +146,27 @@ impl EntryPoint {
     /// The extents that its work-groups must have, if the module fixes them.
     pub fn local_size(&self) -> Option<[u32; 3]> {
         self.local_size
+    }
+
+    /// Why there is no kernel of it on a machine with so many lanes, if there is none.
+    pub(crate) fn problem(&self, module: &SpirvModule, lanes: u32) -> Option<SpirvErrorKind> {
+        if let Some(required) = self.subgroup_size.filter(|&items| items != lanes) {
+            return Some(SpirvErrorKind::SubgroupSize { required, lanes });
+        }
+        let is_data = |global: &Global| module.is_data(global);
+        let own = module.used_globals(self.function, is_data);
+        let before = module.entry_points.iter().filter(|other| {
+            other.is_initializer && other.function != self.function && !own.is_empty()
+        });
+        for initializer in before {
+            let set = module.used_globals(initializer.function, is_data);
+            if let Some(id) = own.iter().find(|id| set.contains(id)) {
+                let name = &initializer.name;
+                let what = format!("the variable %{id}, which the initializer `{name}` sets,");
+                return Some(SpirvErrorKind::unsupported(what));
+            }
+        }
+        self.problem.clone()
     }
 
     /// Finds the entry point with a name.

@@ -2,9 +2,7 @@
 
 use harp_jit::SourcePlace;
 use hashbrown::HashMap;
-use rspirv::spirv::{
-    AddressingModel, BuiltIn, Decoration, ExecutionMode, ExecutionModel, Op, StorageClass,
-};
+use rspirv::spirv::{AddressingModel, Decoration, ExecutionModel, Op, StorageClass};
 use smallvec::SmallVec;
 
 use crate::constants::{Constants, Scalar};
@@ -16,6 +14,7 @@ use crate::sets::InstructionSet;
 use crate::types::{Kind, Types};
 
 mod interface;
+mod modes;
 
 pub use interface::{EntryParam, EntryParamKind, EntryPoint, SpecConstant};
 pub(crate) use interface::{Target, words};
@@ -182,14 +181,14 @@ impl SpirvModule {
             keeps_variables: false,
             takes_offset: false,
         };
-        let (mut entry_points, mut sizes) = (Vec::new(), Vec::new());
+        let (mut entry_points, mut modes) = (Vec::new(), Vec::new());
         let mut at = 0;
         while at < module.code.len() {
             let op = module.code.get(at).op;
             match op {
                 Op::EntryPoint => entry_points.push(at),
-                Op::ExecutionMode | Op::ExecutionModeId => sizes.push(at),
-                _ if module.is_local_size(at) => sizes.push(at),
+                Op::ExecutionMode | Op::ExecutionModeId => modes.push(at),
+                _ if module.is_local_size(at) => modes.push(at),
                 _ => {}
             }
             let next = match op {
@@ -198,7 +197,7 @@ impl SpirvModule {
             };
             at = next.map_err(|kind| module.error(kind, at))?;
         }
-        module.find_entry_points(&entry_points, &sizes)?;
+        module.find_entry_points(&entry_points, &modes)?;
         Ok(module)
     }
 
@@ -390,25 +389,18 @@ impl SpirvModule {
         Ok(at + 1)
     }
 
-    /// Finds what the kernels of the entry points take. The indices are those of the entry points, and of what sets the size
-    /// of work-groups: execution modes, and a constant behind them, which is for all kernels and comes before what modes say.
+    /// Finds what the kernels of the entry points take. The indices are those of the entry points, and of what says how they run.
     fn find_entry_points(
         &mut self,
         entry_points: &[usize],
-        sizes: &[usize],
+        modes: &[usize],
     ) -> std::result::Result<(), SpirvError> {
         for &at in entry_points {
             let entry = self.entry_point(self.code.get(at)).map_err(|kind| self.error(kind, at))?;
             self.entry_points.push(entry);
         }
-        for &at in sizes {
-            let inst = self.code.get(at);
-            let size = self.local_size(inst).map_err(|kind| self.error(kind, at))?;
-            let is_for_all = declares(inst.op) == Declares::Constant;
-            let function = inst.operands.first();
-            let entries = self.entry_points.iter_mut();
-            let entries = entries.filter(|entry| is_for_all || Some(&entry.function) == function);
-            entries.for_each(|entry| entry.local_size = size.or(entry.local_size));
+        for &at in modes {
+            self.take_mode(at).map_err(|kind| self.error(kind, at))?;
         }
         Ok(())
     }
@@ -422,37 +414,6 @@ impl SpirvModule {
             return Err(SpirvErrorKind::Undefined { id: function, role });
         }
         Ok(EntryPoint::new(self, function, name, model))
-    }
-
-    /// Whether an instruction is the constant that stands for the size of work-groups.
-    fn is_local_size(&self, at: usize) -> bool {
-        let Instruction { op, id, .. } = self.code.get(at);
-        declares(op) == Declares::Constant
-            && self.decorations.builtin(id) == Some(BuiltIn::WorkgroupSize as u32)
-    }
-
-    /// The extents of work-groups that an execution mode or a constant sets.
-    fn local_size(&self, inst: Instruction<'_>) -> Result<Option<[u32; 3]>> {
-        let narrow = |extent: u64| u32::try_from(extent).unwrap_or(u32::MAX);
-        let of = |index| match inst.op {
-            Op::ExecutionMode => inst.word(index),
-            _ => self.constants.length(inst.word(index)?, &self.types).map(narrow),
-        };
-        if declares(inst.op) == Declares::Constant {
-            return match self.constants.scalars(inst.id, &self.types)?[..] {
-                [Scalar::Bits(x), Scalar::Bits(y), Scalar::Bits(z)] => {
-                    Ok(Some([x, y, z].map(narrow)))
-                }
-                _ => Err(SpirvErrorKind::malformed(
-                    "a size of work-groups of other than three parts",
-                )),
-            };
-        }
-        let sizes = [ExecutionMode::LocalSize as u32, ExecutionMode::LocalSizeId as u32];
-        if !sizes.contains(&inst.word(1)?) {
-            return Ok(None);
-        }
-        Ok(Some([of(2)?, of(3)?, of(4)?]))
     }
 }
 

@@ -52,6 +52,24 @@ fn specialization_constants_are_set_when_a_module_is_read() {
 }
 
 #[test]
+fn modes_that_machines_cannot_have_are_refused() {
+    let module = SpirvModule::parse(&bytes("modes.spv")).unwrap();
+    let refused = |name: &str, arch: &str| {
+        module.kernel(name, arch.parse().unwrap()).map(|_| ()).map_err(|error| error.to_string())
+    };
+    assert_eq!(refused("eight", "4w16/16/8/16"), Ok(()));
+    for (name, wanted) in [
+        ("eight", "the kernel is for subgroups of 8 work-items, the machine's have 16"),
+        ("truncates", "the execution mode RoundingModeRTZ is not supported"),
+        ("second", ", which the initializer `first` sets, is not supported"),
+    ] {
+        let message = refused(name, "4w16/16/16/16").unwrap_err();
+        assert!(message.contains(wanted), "{message}");
+    }
+    assert_eq!(refused("first", "4w16/16/16/16"), Ok(()));
+}
+
+#[test]
 fn a_module_is_for_machines_with_words_of_its_addresses() {
     let [narrow, wide] = [MACHINES[0], MACHINES[2]].map(|id| id.parse().unwrap());
     for (own, other) in [(narrow, wide), (wide, narrow)] {
