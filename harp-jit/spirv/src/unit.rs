@@ -62,6 +62,8 @@ pub(crate) struct Unit<'m> {
     /// Words of the argument block that the kernel's arguments take.
     pub(crate) argument_words: u32,
     group_offsets: HashMap<Id, u32>,
+    /// Where the blocks among them are.
+    group_blocks: Option<u32>,
     scratch: Option<u32>,
     data: HashMap<Id, DataId>,
     functions: HashMap<Id, FuncId>,
@@ -88,6 +90,7 @@ impl<'m> Unit<'m> {
             group_arrays: Vec::new(),
             argument_words,
             group_offsets: HashMap::new(),
+            group_blocks: None,
             scratch: None,
             data: HashMap::new(),
             functions: HashMap::new(),
@@ -143,12 +146,34 @@ impl<'m> Unit<'m> {
             return Ok(offset);
         }
         let ty = self.module.globals[&variable].ty;
+        if self.module.decorations.has(ty, Decoration::Block) {
+            return self.group_blocks();
+        }
         let (size, align) = (self.module.types.get(ty)?.size, self.alignment(variable, ty)?);
         // clang writes the kernel before it.
         let name = self.module.decorations.name(variable);
         let name = name.map(|name| name.split_once('.').map_or(name, |(_, own)| own));
         let offset = self.group_array(name, size, align)?;
         self.group_offsets.insert(variable, offset);
+        Ok(offset)
+    }
+
+    /// The offset of the memory that all blocks of the work-group are (SPV_KHR_workgroup_memory_explicit_layout).
+    fn group_blocks(&mut self) -> Result<u32> {
+        if let Some(offset) = self.group_blocks {
+            return Ok(offset);
+        }
+        let module = self.module;
+        let (mut size, mut align) = (0, 1);
+        for global in module.globals.values() {
+            let is_block = module.decorations.has(global.ty, Decoration::Block);
+            if global.class == StorageClass::Workgroup && is_block {
+                let found = module.types.get(global.ty)?;
+                (size, align) = (found.size.max(size), found.align.max(align));
+            }
+        }
+        let offset = self.group_array(None, size, align)?;
+        self.group_blocks = Some(offset);
         Ok(offset)
     }
 

@@ -3,7 +3,8 @@
 #
 # OpenCL C takes Debian's clang-14 and llvm-spirv-14, assembly spirv-as of spirv-tools, WGSL the command of naga-cli.
 # llvm-spirv does not always write blocks behind their dominators, which spirv-val refuses. A file's first line may have other options for clang: `// options: ...`.
-# With `// clang-22 options: ...` clang-22 makes the module alone, by LLVM's own back end.
+# With `// clang-22 options: ...` clang-22 makes the module alone, by LLVM's own back end. Assembly is of SPIR-V 1.3, unless its first
+# line has another version: `; version: ...`.
 set -e
 cd "${1:-$(dirname "$0")}"
 for source in *.cl; do
@@ -28,8 +29,9 @@ done
 for source in *.spvasm; do
     [ -e "$source" ] || continue
     module=${source%.spvasm}.spv
-    spirv-as --target-env spv1.3 "$source" -o "$module"
-    spirv-val --target-env spv1.3 "$module"
+    version=$(sed -n '1s,^; version: ,,p' "$source")
+    spirv-as --target-env "spv${version:-1.3}" "$source" -o "$module"
+    spirv-val --target-env "spv${version:-1.3}" "$module"
 done
 for source in *.wgsl; do
     [ -e "$source" ] || continue

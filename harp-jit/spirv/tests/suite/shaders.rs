@@ -150,6 +150,16 @@ fn variables_have_their_initial_values() {
 }
 
 #[test]
+fn blocks_of_work_groups_are_the_same_memory() {
+    everywhere("blocks", |case| {
+        let out = case.zeros::<u32>(12);
+        case.launch("main", groups(12, 4), &[Arg::from(&out)]);
+        let wanted: Vec<u32> = (0..12).map(|item| ((item % 4) as f32 + 0.5).to_bits()).collect();
+        assert_eq!(case.read(&out), wanted, "{case}");
+    });
+}
+
+#[test]
 fn memory_of_work_groups_is_cleared() {
     everywhere("initial", |case| {
         // Many groups, so that later ones get the memory of earlier ones.
