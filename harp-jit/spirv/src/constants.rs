@@ -43,6 +43,8 @@ struct Constant {
     value: Value,
     /// Whether there may be an address in it.
     has_addresses: bool,
+    /// Whether all of it may have any value.
+    is_undefined: bool,
 }
 
 /// The constants of a module by their ids.
@@ -126,7 +128,12 @@ impl Constants {
             Value::Parts(parts) => parts.iter().any(|part| self.by_id[part].has_addresses),
             Value::Zero | Value::Undefined | Value::Refused(_) => false,
         };
-        let constant = Constant { ty: inst.ty, value, has_addresses };
+        let is_undefined = match &value {
+            Value::Undefined => true,
+            Value::Parts(parts) => parts.iter().all(|part| self.by_id[part].is_undefined),
+            _ => false,
+        };
+        let constant = Constant { ty: inst.ty, value, has_addresses, is_undefined };
         if self.by_id.insert(inst.id, constant).is_some() {
             return Err(SpirvErrorKind::malformed("this id is defined twice"));
         }
@@ -136,7 +143,8 @@ impl Constants {
     /// Defines the address of a variable of the module.
     pub(crate) fn define_variable(&mut self, variable: Id, ty: Id) {
         let value = Value::Scalars([Scalar::Address { variable, offset: 0 }].into());
-        self.by_id.insert(variable, Constant { ty, value, has_addresses: true });
+        self.by_id
+            .insert(variable, Constant { ty, value, has_addresses: true, is_undefined: false });
     }
 
     /// The variables whose addresses are in a constant; none if the id is no constant.
@@ -189,11 +197,7 @@ impl Constants {
 
     /// Whether all of a constant may have any value.
     pub(crate) fn is_undefined(&self, id: Id) -> bool {
-        match self.by_id.get(&id).map(|constant| &constant.value) {
-            Some(Value::Undefined) => true,
-            Some(Value::Parts(parts)) => parts.iter().all(|&part| self.is_undefined(part)),
-            _ => false,
-        }
+        self.by_id.get(&id).is_some_and(|constant| constant.is_undefined)
     }
 
     /// Whether nothing in a constant is an address; none is in what is no constant.

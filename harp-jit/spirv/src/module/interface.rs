@@ -15,16 +15,13 @@
 use harp_jit::ir::{Type, types};
 use harp_jit::{Param, ParamType, WordSize};
 use hashbrown::{HashMap, HashSet};
-use rspirv::spirv::{Decoration, ExecutionModel, FunctionParameterAttribute, Op, StorageClass};
+use rspirv::spirv::{ExecutionModel, FunctionParameterAttribute, Op, StorageClass};
 use smallvec::{SmallVec, smallvec};
 
 use super::{Global, SpirvModule};
 use crate::error::{Result, SpirvErrorKind};
 use crate::reader::Id;
 use crate::types::Kind;
-
-/// The most elements of an array of buffers.
-const MOST_BUFFERS: u64 = 64;
 
 /// A kernel of a module.
 #[derive(Clone, Debug)]
@@ -233,7 +230,7 @@ impl SpirvModule {
             params.push(EntryParam { name, kind, binding: None, constant });
             targets.push(smallvec![Target::Param(index)]);
         }
-        let globals = if is_shader { self.interface(function) } else { Vec::new() };
+        let globals = if is_shader { self.resources(function) } else { Vec::new() };
         let is_sized = !globals.is_empty() && self.asks_for_lengths(function);
         for views in globals.chunk_by(|&one, &other| self.are_views(one, other)) {
             let param = self.resource(views, is_sized)?;
@@ -290,28 +287,6 @@ impl SpirvModule {
         })
     }
 
-    /// Whether nothing changes what is in a variable that a launch provides, or in an element of one, which is of type `ty`:
-    /// variables do not overlap unless they say so.
-    fn is_constant_variable(&self, id: Id, ty: Id) -> bool {
-        let class = self.globals[&id].class;
-        let has = |decoration| self.decorations.has(id, decoration);
-        let members = match self.types.kind(ty) {
-            Ok(Kind::Struct { members }) => members.len() as u32,
-            _ => 0,
-        };
-        let member_has =
-            |member, decoration| self.decorations.of_member(ty, member, decoration).is_some();
-        let any_has = |decoration| {
-            has(decoration) || (0..members).any(|member| member_has(member, decoration))
-        };
-        let only_read = has(Decoration::NonWritable)
-            || (members > 0
-                && (0..members).all(|member| member_has(member, Decoration::NonWritable)));
-        let is_block =
-            class == StorageClass::Uniform && !self.decorations.has(ty, Decoration::BufferBlock);
-        (only_read || is_block) && !any_has(Decoration::Aliased) && !any_has(Decoration::Volatile)
-    }
-
     fn param_kind(&self, id: Id, ty: Id) -> Result<EntryParamKind> {
         let refused = || {
             let what = format!("a kernel's parameter %{id}, {},", self.types.describe(ty));
@@ -358,7 +333,7 @@ impl SpirvModule {
     }
 
     /// The scalars of a value.
-    fn fields(&self, ty: Id) -> Result<EntryParamKind> {
+    pub(super) fn fields(&self, ty: Id) -> Result<EntryParamKind> {
         self.types.check_leaves(ty)?;
         let mut fields = Vec::new();
         self.append_fields(ty, String::new(), &mut fields)?;
@@ -398,7 +373,7 @@ impl SpirvModule {
 
     /// The type of all scalars of a buffer's contents, if they have the same. Nothing is known of bytes, as which C
     /// also declares memory of any contents.
-    fn element(&self, ty: Id) -> Option<Type> {
+    pub(super) fn element(&self, ty: Id) -> Option<Type> {
         let inner = match self.types.kind(ty).ok()? {
             Kind::Vector { of, .. } | Kind::Array { of, .. } | Kind::RuntimeArray { of, .. } => *of,
             Kind::Matrix { column, .. } => *column,
@@ -414,153 +389,6 @@ impl SpirvModule {
             }
         };
         self.element(inner)
-    }
-
-    /// The variables that a launch provides among those that a function and its callees use: buffers by their bindings,
-    /// then push constants.
-    fn interface(&self, function: Id) -> Vec<Id> {
-        let mut found = self.used_globals(function, |&Global { class, ty, .. }| match class {
-            StorageClass::StorageBuffer | StorageClass::Uniform | StorageClass::PushConstant => {
-                true
-            }
-            // Images and samplers, which are refused by name.
-            StorageClass::UniformConstant => {
-                matches!(self.types.kind(ty), Ok(Kind::Opaque { .. }))
-            }
-            _ => false,
-        });
-        let number = |id, decoration| self.decorations.number(id, decoration);
-        found.sort_by_key(|&id| {
-            let is_constant = self.globals[&id].class == StorageClass::PushConstant;
-            let set = number(id, Decoration::DescriptorSet);
-            (is_constant, set, number(id, Decoration::Binding), id)
-        });
-        found
-    }
-
-    /// The variables of the module that a function and its callees use among those that are `wanted`, in the order of
-    /// their ids.
-    pub(crate) fn used_globals(&self, function: Id, wanted: impl Fn(&Global) -> bool) -> Vec<Id> {
-        if !self.globals.values().any(&wanted) {
-            return Vec::new();
-        }
-        let mut globals = HashSet::new();
-        for function in self.reachable(function) {
-            for block in &self.functions[&function].blocks {
-                for at in block.start..block.end {
-                    let ids = self.code.get(at).ids().map(|(_, id)| id);
-                    globals.extend(ids.flat_map(|id| self.globals_of(id)));
-                }
-            }
-        }
-        let mut globals: Vec<Id> =
-            globals.into_iter().filter(|id| wanted(&self.globals[id])).collect();
-        globals.sort_unstable();
-        globals
-    }
-
-    /// The variable that an id is, or those whose addresses a constant has.
-    fn globals_of(&self, id: Id) -> Vec<Id> {
-        if self.globals.contains_key(&id) {
-            return vec![id];
-        }
-        self.constants.addresses(id, &self.types)
-    }
-
-    /// The functions that a function calls.
-    pub(crate) fn callees(&self, function: Id) -> impl Iterator<Item = Id> {
-        let callees = self.functions[&function].callees.iter().copied();
-        callees.filter(|callee| self.functions.contains_key(callee))
-    }
-
-    /// A function and all that it calls, directly or not.
-    pub(crate) fn reachable(&self, function: Id) -> Vec<Id> {
-        let (mut found, mut seen) = (vec![function], HashSet::new());
-        seen.insert(function);
-        let mut next = 0;
-        while next < found.len() {
-            let callees = self.callees(found[next]);
-            found.extend(callees.filter(|&callee| seen.insert(callee)));
-            next += 1;
-        }
-        found
-    }
-
-    /// Whether a function or its callees ask how long the array at the end of a buffer is.
-    fn asks_for_lengths(&self, function: Id) -> bool {
-        self.reachable(function).iter().any(|function| self.functions[function].asks_for_lengths)
-    }
-
-    /// The name of a block: of the type, or of what it wraps, as blocks without a dynamic array are by some compilers.
-    fn block_name(&self, ty: Id) -> Option<&str> {
-        let wrapped = match self.types.kind(ty) {
-            Ok(Kind::Struct { members }) if members.len() == 1 => Some(members[0].ty),
-            _ => None,
-        };
-        [Some(ty), wrapped].into_iter().flatten().find_map(|ty| self.decorations.name(ty))
-    }
-
-    /// The type of a buffer's contents and the number of buffers, if a variable is an array of them.
-    fn buffers(&self, id: Id) -> Result<Option<(Id, u64)>> {
-        let Global { ty, class, .. } = self.globals[&id];
-        match *self.types.kind(ty)? {
-            Kind::Array { of, count, .. } if class != StorageClass::PushConstant => {
-                if count > MOST_BUFFERS {
-                    let (given, limit) = (count, MOST_BUFFERS);
-                    return Err(SpirvErrorKind::TooMany {
-                        what: "buffers of an array",
-                        given,
-                        limit,
-                    });
-                }
-                Ok(Some((of, count)))
-            }
-            _ => Ok(None),
-        }
-    }
-
-    /// The descriptor set and the binding of a variable.
-    fn binding(&self, id: Id) -> Option<(u32, u32)> {
-        let number = |decoration| self.decorations.number(id, decoration);
-        number(Decoration::DescriptorSet).zip(number(Decoration::Binding))
-    }
-
-    /// Whether two variables are the same buffer, or array of buffers, for which a module may declare different types.
-    fn are_views(&self, one: Id, other: Id) -> bool {
-        let count = |id| self.buffers(id).map(|found| found.map(|(_, count)| count));
-        let [of_one, of_other] = [one, other].map(|id| self.binding(id));
-        of_one.is_some() && of_one == of_other && count(one) == count(other)
-    }
-
-    /// The parameter for variables that are the same buffer, or for an element of such arrays.
-    fn resource(&self, views: &[Id], is_sized: bool) -> Result<EntryParam> {
-        let types = views.iter().map(|&id| match self.buffers(id)? {
-            Some((of, _)) => Ok(of),
-            None => Ok(self.globals[&id].ty),
-        });
-        let types = types.collect::<Result<SmallVec<[Id; 1]>>>()?;
-        let (id, ty) = (views[0], types[0]);
-        let kind = if self.globals[&id].class == StorageClass::PushConstant {
-            self.fields(ty)?
-        } else {
-            let is_block = |&ty: &Id| matches!(self.types.kind(ty), Ok(Kind::Struct { .. }));
-            if let Some(&other) = types.iter().find(|ty| !is_block(ty)) {
-                let what = format!("the variable %{id}, {},", self.types.describe(other));
-                return Err(SpirvErrorKind::unsupported(what));
-            }
-            let element = self.element(ty).filter(|element| {
-                types.iter().all(|&ty| self.element(ty).as_ref() == Some(element))
-            });
-            if is_sized {
-                EntryParamKind::SizedBuffer(element)
-            } else {
-                EntryParamKind::Buffer(element)
-            }
-        };
-        let name = self.decorations.name(id).or_else(|| self.block_name(ty)).map(str::to_owned);
-        let mut of_types = views.iter().zip(&types);
-        let constant = of_types.all(|(&id, &ty)| self.is_constant_variable(id, ty));
-        Ok(EntryParam { name, kind, binding: self.binding(id), constant })
     }
 }
 

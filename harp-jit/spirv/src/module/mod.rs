@@ -15,6 +15,8 @@ use crate::types::{Kind, Types};
 
 mod interface;
 mod modes;
+mod reach;
+mod resources;
 
 pub use interface::{EntryParam, EntryParamKind, EntryPoint, SpecConstant};
 pub(crate) use interface::{Target, words};
