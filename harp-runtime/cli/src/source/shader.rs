@@ -38,10 +38,16 @@ mod with_naga {
     ) -> Result<Vec<u8>, SourceError> {
         let options = glsl::Options::from(ShaderStage::Compute);
         let module = glsl::Frontend::default().parse(&options, &of_known_version(text));
-        let module = module
-            .map_err(|errors| refused(file, errors.emit_to_string_with_path(text, &file.name())))?;
+        let module = module.map_err(|errors| {
+            let message = errors.emit_to_string_with_path(text, &file.name());
+            refused(file, format!("{}\n{OTHER_COMPILER}", message.trim_end()))
+        })?;
         written(file, text, &module, constants, SourceLanguage::GLSL)
     }
+
+    /// What to do about GLSL that naga does not read, such as operations of subgroups.
+    const OTHER_COMPILER: &str = "help: glslc of shaderc reads more of GLSL: \
+        `glslc -fshader-stage=compute FILE -o FILE.spv` makes a module to run";
 
     /// The versions with compute shaders that naga does not read. What they have is in version 4.50 as well.
     const OLDER: [&str; 6] = ["310 es", "320 es", "420", "420 core", "430", "430 core"];

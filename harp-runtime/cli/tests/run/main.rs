@@ -416,6 +416,11 @@ fn shaders_are_read() {
     let (code, _, message) = fails(path, "run wrong.glsl -a harp32 --list");
     assert_eq!(code, 1);
     assert!(message.contains("`naga` refused it"), "{message}");
+    assert!(
+        message
+            .ends_with("`glslc -fshader-stage=compute FILE -o FILE.spv` makes a module to run\n"),
+        "{message}"
+    );
 }
 
 #[test]
