@@ -46,7 +46,9 @@ fn cospi(x: f64) -> f64 {
 }
 
 /// The results in `f64`, with errors of about its ulp; none for functions whose results are exact.
-pub(crate) fn double(math: Math, [x, y, _]: Numbers<3>) -> Option<Numbers<2>> {
+pub(crate) fn double(math: Math, args: Numbers<3>) -> Option<Numbers<2>> {
+    // Of a signaling NaN, C libraries make a NaN also where they ignore a quiet one, as `pow` does for the power 0.
+    let [x, y, _] = args.map(|x| if x.is_nan() { f64::NAN.copysign(x) } else { x });
     let result = match math {
         Math::Acos => x.acos(),
         Math::Acosh if x < 1.0 => f64::NAN,
