@@ -31,7 +31,7 @@ struct Part {
 pub(crate) struct Variables {
     /// Those that need no memory.
     pub(crate) promoted: HashSet<Id>,
-    /// Those that are constants whenever they are read, with the constants: tables.
+    /// Tables: those that are one constant whenever they are read, with the constant.
     pub(crate) tables: HashMap<Id, Id>,
     /// Those, and the parameters that are passed by value, whose addresses may be seen as numbers.
     pub(crate) observed: HashSet<Id>,
@@ -64,8 +64,8 @@ fn promoted(
     remaining(module, function, candidates.collect())
 }
 
-/// Those of a function's variables that are only read, but for one constant that is stored to all of them. Before that they are
-/// undefined, so they may be the constant as well.
+/// The function's variables that are only read, except that one constant is stored to the whole variable, by how many stores there
+/// may be. Before the first one a variable is undefined, so it may be that constant as well.
 fn tables(
     module: &SpirvModule,
     function: &Function,
@@ -74,16 +74,16 @@ fn tables(
     if module.keeps_variables || variables.is_empty() {
         return HashMap::new();
     }
-    // It is known of a pointer whether it is to all of the variable.
+    // It is known of a pointer whether it is to the whole variable.
     let pointers = variables.iter().map(|inst| (inst.id, true));
     let escaped =
-        escaping(module, function, pointers, |inst, index, is_to_all| match (inst.op, index) {
+        escaping(module, function, pointers, |inst, index, is_to_whole| match (inst.op, index) {
             (Op::Load, 0) if !inst.is_volatile(1) => Use::Harmless,
-            (Op::Store, 0) if is_to_all && !inst.is_volatile(2) => Use::Harmless,
+            (Op::Store, 0) if is_to_whole && !inst.is_volatile(2) => Use::Harmless,
             (Op::AccessChain | Op::InBoundsAccessChain, 0) => Use::Derives(false),
             _ => Use::Escapes,
         });
-    // Their types, and the values that they get.
+    // The types of the others, and the values that they get.
     let mut stored: HashMap<Id, (Id, Vec<Id>)> = HashMap::new();
     for inst in variables.iter().filter(|inst| !escaped.contains(&inst.id)) {
         let Some(ty) = pointee(module, inst.ty) else { continue };
