@@ -1,8 +1,6 @@
 //! Kernels: a module's entry points as what harp-jit compiles.
 
-use cranelift_codegen::ir::{
-    self, AbiParam, InstBuilder, MemFlagsData, Signature, SourceLoc, UserFuncName,
-};
+use cranelift_codegen::ir::{self, AbiParam, InstBuilder, Signature, SourceLoc, UserFuncName};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use harp_jit::{
     ArchId, CallConv, CompileError, CompileOptions, DataAccess, Kernel, KernelParts, KernelSource,
@@ -15,8 +13,7 @@ use crate::error::{Result, SpirvError, SpirvErrorKind};
 use crate::escape;
 use crate::function::Translator;
 use crate::module::{
-    Addressing, EntryParam, EntryParamKind, EntryPoint, Function, Global, SpirvModule, Target,
-    words,
+    Addressing, EntryParam, EntryParamKind, EntryPoint, Function, SpirvModule, Target, words,
 };
 use crate::prologue::{GLOBAL_ID, Item, Prologue};
 use crate::reader::Id;
@@ -281,40 +278,6 @@ impl<'m> Translator<'_, '_, 'm> {
         }
         self.clear_group_memory(entry.function)?;
         self.body(function, args.into_iter().flatten().collect(), None)
-    }
-
-    /// Clears those of the work-group's variables that are null at first: its work-items share the work.
-    fn clear_group_memory(&mut self, function: Id) -> Result<()> {
-        let module = self.module;
-        let is_undefined = |id| module.constants.is_undefined(id);
-        let variables = module.used_globals(function, |global| {
-            global.class == StorageClass::Workgroup
-                && global.initializer.is_some_and(|initial| !is_undefined(initial))
-        });
-        if variables.is_empty() {
-            return Ok(());
-        }
-        let (own, all) = (self.prologue_word("harp_local_index"), self.group_items());
-        for id in variables {
-            let Global { ty, initializer, .. } = module.globals[&id];
-            if !initializer.is_some_and(|initial| module.constants.is_null(initial)) {
-                let what = format!("an initial value of the work-group's variable %{id}");
-                return Err(SpirvErrorKind::unsupported(what));
-            }
-            let (base, size) = (self.global_address(id)?, module.types.get(ty)?.size);
-            let is_of_words = size % 4 == 0 && self.unit.alignment(id, ty)? >= 4;
-            let unit = if is_of_words { ir::types::I32 } else { ir::types::I8 };
-            let bytes = i64::from(unit.bytes());
-            let [start, step] = [own, all].map(|items| self.b.ins().imul_imm_s(items, bytes));
-            let end = self.b.ins().iconst(self.unit.word, size.cast_signed());
-            self.repeat(start, end, step, &[], |t, at, _| {
-                let (zero, to) = (t.b.ins().iconst(unit, 0), t.b.ins().iadd(base, at));
-                t.b.ins().store(MemFlagsData::new().with_aligned(), zero, to, 0);
-                Ok(Vec::new())
-            })?;
-        }
-        self.barrier();
-        Ok(())
     }
 
     /// The values of launch parameters whose words begin with word `first`.

@@ -139,17 +139,9 @@ impl Translator<'_, '_, '_> {
         parts.map(|part| if is_half { self.single_to_half(part) } else { part }).collect()
     }
 
-    /// The sum of the products of components, which are no halves.
-    pub(super) fn sum_of_products(&mut self, x: &Parts, y: &Parts) -> Result<ir::Value> {
-        let mut sum = None;
-        for (&x, &y) in x.iter().zip(y) {
-            let product = self.b.ins().fmul(x, y);
-            sum = Some(match sum {
-                None => product,
-                Some(sum) => self.b.ins().fadd(sum, product),
-            });
-        }
-        sum.ok_or_else(missing)
+    /// The dot product of vectors whose components are no halves.
+    pub(super) fn widened_dot(&mut self, x: &Parts, y: &Parts) -> Result<ir::Value> {
+        self.sum_of_products(x.iter().copied().zip(y.iter().copied()), false)
     }
 
     /// The components of a vector, scaled so that their squares are in range, and the factor that undoes it.
@@ -176,7 +168,7 @@ impl Translator<'_, '_, '_> {
 
     /// The square root of the sum of the squares.
     fn norm(&mut self, parts: &Parts) -> Result<ir::Value> {
-        let sum = self.sum_of_products(parts, parts)?;
+        let sum = self.widened_dot(parts, parts)?;
         self.math_value(Math::Sqrt, &[sum])
     }
 

@@ -151,7 +151,7 @@ impl Translator<'_, '_, '_> {
         let parts = match op {
             Gl::FaceForward => {
                 // The first vector, if the second and the third point to different sides.
-                let dot = self.sum_of_products(&vectors[2], normal)?;
+                let dot = self.widened_dot(&vectors[2], normal)?;
                 let zero = self.float_like(dot, 0.0);
                 let keep = self.b.ins().fcmp(FloatCC::LessThan, dot, zero);
                 first
@@ -163,7 +163,7 @@ impl Translator<'_, '_, '_> {
                     .collect()
             }
             Gl::Reflect => {
-                let dot = self.sum_of_products(normal, first)?;
+                let dot = self.widened_dot(normal, first)?;
                 let twice = self.b.ins().fadd(dot, dot);
                 self.minus_multiple(first, twice, normal)
             }
@@ -195,7 +195,7 @@ impl Translator<'_, '_, '_> {
 
     /// Snell's law, as the specification of GLSL writes it (section 8.5).
     fn refracted(&mut self, x: &Parts, normal: &Parts, eta: ir::Value) -> Result<Parts> {
-        let dot = self.sum_of_products(normal, x)?;
+        let dot = self.widened_dot(normal, x)?;
         let (zero, one) = (self.float_like(eta, 0.0), self.float_like(eta, 1.0));
         let square = self.b.ins().fmul(dot, dot);
         let rest = self.b.ins().fsub(one, square);

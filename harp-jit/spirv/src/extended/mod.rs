@@ -167,10 +167,8 @@ impl Translator<'_, '_, '_> {
         let is_half = self.is_half(inst.ty)?;
         let mut parts = Parts::new();
         for index in 0..values.first().map_or(0, |value| value.parts.len()) {
-            let mut args: Vec<_> = values.iter().map(|value| value.parts[index]).collect();
-            if is_half {
-                args = args.into_iter().map(|half| self.half_to_single(half)).collect();
-            }
+            let args: Parts = values.iter().map(|value| value.parts[index]).collect();
+            let args = self.widened(&args, is_half);
             let result = compute(self, &args)?;
             parts.push(if is_half { self.single_to_half(result) } else { result });
         }

@@ -1,6 +1,7 @@
 //! Variables: of the module, of the function, and the memory that some of them need.
 
 use cranelift_codegen::ir::{self, InstBuilder, StackSlotData, StackSlotKind};
+use harp_jit::DataId;
 use rspirv::spirv::StorageClass;
 
 use super::Translator;
@@ -52,10 +53,7 @@ impl Translator<'_, '_, '_> {
             }
             _ if module.is_data(global) => {
                 let data = self.unit.data(id)?;
-                let word = self.unit.word;
-                let symbol = self.unit.declarations.declare_data_in_func(data, self.b.func)?;
-                let func = &mut *self.b.func;
-                self.prologue.insert(func, |at| at.ins().symbol_value(word, symbol))
+                self.data_address(data)?
             }
             class => {
                 return Err(SpirvErrorKind::unsupported(format!(
@@ -103,11 +101,16 @@ impl Translator<'_, '_, '_> {
     /// A pointer of a type to data that is a constant.
     pub(crate) fn table(&mut self, pointer: Id, constant: Id) -> Result<Val> {
         let data = self.unit.constant_data(constant)?;
+        let address = self.data_address(data)?;
+        Ok(Val { constant: true, ..Val::scalar(pointer, address) })
+    }
+
+    /// The address of data, computed at the function's start.
+    fn data_address(&mut self, data: DataId) -> Result<ir::Value> {
         let word = self.unit.word;
         let symbol = self.unit.declarations.declare_data_in_func(data, self.b.func)?;
         let func = &mut *self.b.func;
-        let address = self.prologue.insert(func, |at| at.ins().symbol_value(word, symbol));
-        Ok(Val { constant: true, ..Val::scalar(pointer, address) })
+        Ok(self.prologue.insert(func, |at| at.ins().symbol_value(word, symbol)))
     }
 
     /// A new variable that is no memory.

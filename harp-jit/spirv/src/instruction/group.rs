@@ -8,6 +8,7 @@ use super::Of;
 use super::collective::{Collective, Span};
 use crate::error::{Result, SpirvErrorKind};
 use crate::function::Translator;
+use crate::module::Global;
 use crate::reader::{Id, Instruction};
 use crate::values::{Parts, Val};
 
@@ -107,6 +108,40 @@ impl Translator<'_, '_, '_> {
             (false, true) => "harp_barrier_other",
             (false, false) => "harp_barrier_nothing",
         }
+    }
+
+    /// Clears those of the work-group's variables that are null at first: its work-items share the work.
+    pub(crate) fn clear_group_memory(&mut self, function: Id) -> Result<()> {
+        let module = self.module;
+        let is_undefined = |id| module.constants.is_undefined(id);
+        let variables = module.used_globals(function, |global| {
+            global.class == StorageClass::Workgroup
+                && global.initializer.is_some_and(|initial| !is_undefined(initial))
+        });
+        if variables.is_empty() {
+            return Ok(());
+        }
+        let (own, all) = (self.prologue_word("harp_local_index"), self.group_items());
+        for id in variables {
+            let Global { ty, initializer, .. } = module.globals[&id];
+            if !initializer.is_some_and(|initial| module.constants.is_null(initial)) {
+                let what = format!("an initial value of the work-group's variable %{id}");
+                return Err(SpirvErrorKind::unsupported(what));
+            }
+            let (base, size) = (self.global_address(id)?, module.types.get(ty)?.size);
+            let is_of_words = size % 4 == 0 && self.unit.alignment(id, ty)? >= 4;
+            let unit = if is_of_words { ir::types::I32 } else { ir::types::I8 };
+            let bytes = i64::from(unit.bytes());
+            let [start, step] = [own, all].map(|items| self.b.ins().imul_imm_s(items, bytes));
+            let end = self.b.ins().iconst(self.unit.word, size.cast_signed());
+            self.repeat(start, end, step, &[], |t, at, _| {
+                let (zero, to) = (t.b.ins().iconst(unit, 0), t.b.ins().iadd(base, at));
+                t.b.ins().store(MemFlagsData::new().with_aligned(), zero, to, 0);
+                Ok(Vec::new())
+            })?;
+        }
+        self.barrier();
+        Ok(())
     }
 
     /// Copies elements: the first work-item of a group every n-th one from the first on, and so on.

@@ -128,8 +128,17 @@ impl Translator<'_, '_, '_> {
             return Err(SpirvErrorKind::malformed("vectors of different types"));
         }
         let is_half = self.is_half(x.ty)?;
+        self.sum_of_products(x.parts.iter().copied().zip(y.parts.iter().copied()), is_half)
+    }
+
+    /// The sum of the products of floats, which may be halves.
+    pub(crate) fn sum_of_products(
+        &mut self,
+        pairs: impl Iterator<Item = (ir::Value, ir::Value)>,
+        is_half: bool,
+    ) -> Result<ir::Value> {
         let mut sum = None;
-        for (&x, &y) in x.parts.iter().zip(&y.parts) {
+        for (x, y) in pairs {
             let product = self.float_operation(Opcode::Fmul, x, y, is_half)?;
             sum = Some(match sum {
                 None => product,
@@ -148,16 +157,8 @@ impl Translator<'_, '_, '_> {
         let mut parts = Parts::new();
         for column in 0..y.columns {
             for row in 0..x.rows {
-                let mut sum = None;
-                for index in 0..x.columns {
-                    let (x, y) = (x.at(index, row), y.at(column, index));
-                    let product = self.float_operation(Opcode::Fmul, x, y, is_half)?;
-                    sum = Some(match sum {
-                        None => product,
-                        Some(sum) => self.float_operation(Opcode::Fadd, sum, product, is_half)?,
-                    });
-                }
-                parts.extend(sum);
+                let pairs = (0..x.columns).map(|index| (x.at(index, row), y.at(column, index)));
+                parts.push(self.sum_of_products(pairs, is_half)?);
             }
         }
         Ok(parts)

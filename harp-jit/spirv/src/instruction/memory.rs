@@ -104,7 +104,8 @@ impl Translator<'_, '_, '_> {
         Ok(())
     }
 
-    /// Stores what an id is through a pointer of any kind to its type `ty`. Large constants are copied from data.
+    /// Stores what an id is through a pointer of any kind to its type `ty`. Large constants are copied from data to variables of a
+    /// work-item; in other memory the bytes between scalars are left as they are.
     pub(crate) fn store_id(
         &mut self,
         pointer: &Def,

@@ -151,11 +151,9 @@ impl EntryPoint {
             return Some(SpirvErrorKind::SubgroupSize { required, lanes });
         }
         let is_data = |global: &Global| module.is_data(global);
-        let own = module.used_globals(self.function, is_data);
-        let before = module.entry_points.iter().filter(|other| {
-            other.is_initializer && other.function != self.function && !own.is_empty()
-        });
-        for initializer in before {
+        let others = module.entry_points.iter().filter(|other| other.function != self.function);
+        for initializer in others.filter(|other| other.is_initializer) {
+            let own = module.used_globals(self.function, is_data);
             let set = module.used_globals(initializer.function, is_data);
             if let Some(id) = own.iter().find(|id| set.contains(id)) {
                 let name = &initializer.name;

@@ -248,31 +248,28 @@ fn element_of(takes: &Takes, given: Option<Element>) -> Result<Element, Problem>
         Takes::Buffer(wanted) => *wanted,
         _ => None,
     };
-    match (wanted.and_then(Element::of), given) {
+    agreed(wanted, given)?.ok_or(Problem::NoType)
+}
+
+/// The type that was given, or else the one that is wanted; both must be the same to a launch.
+fn agreed(wanted: Option<Type>, given: Option<Element>) -> Result<Option<Element>, Problem> {
+    let wanted = wanted.and_then(Element::of);
+    match (wanted, given) {
         (Some(wanted), Some(given)) if given.clif_type() != wanted.clif_type() => {
             Err(Problem::Type { given })
         }
-        (_, Some(given)) => Ok(given),
-        (wanted, None) => wanted.ok_or(Problem::NoType),
+        _ => Ok(given.or(wanted)),
     }
 }
 
+/// `len` counts elements if their type was given, else bytes.
 fn local(wanted: Option<Type>, given: Option<Element>, len: usize) -> Result<Bound, Problem> {
-    let of_element = |element: Element, len| Bound::Local { element: element.clif_type(), len };
-    match (wanted.and_then(Element::of), given) {
-        (Some(wanted), Some(given)) if given.clif_type() != wanted.clif_type() => {
-            Err(Problem::Type { given })
-        }
-        (_, Some(given)) => Ok(of_element(given, len)),
-        (None, None) => Ok(of_element(Element::I8, len)),
-        (Some(element), None) => {
-            let size = element.bytes();
-            if !len.is_multiple_of(size) {
-                return Err(Problem::LocalSize { bytes: len, size });
-            }
-            Ok(of_element(element, len / size))
-        }
+    let element = agreed(wanted, given)?.unwrap_or(Element::I8);
+    let size = if given.is_some() { 1 } else { element.bytes() };
+    if !len.is_multiple_of(size) {
+        return Err(Problem::LocalSize { bytes: len, size });
     }
+    Ok(Bound::Local { element: element.clif_type(), len: len / size })
 }
 
 impl Bound {
