@@ -42,11 +42,16 @@ impl Collective {
             Op::GroupSMax => Collective::SignedMax,
             Op::GroupUMax => Collective::UnsignedMax,
             Op::GroupFMax => Collective::FloatMax,
-            Op::GroupBitwiseAndKHR => Collective::And,
-            Op::GroupBitwiseOrKHR => Collective::Or,
-            Op::GroupBitwiseXorKHR => Collective::Xor,
+            Op::GroupBitwiseAndKHR | Op::GroupLogicalAndKHR => Collective::And,
+            Op::GroupBitwiseOrKHR | Op::GroupLogicalOrKHR => Collective::Or,
+            Op::GroupBitwiseXorKHR | Op::GroupLogicalXorKHR => Collective::Xor,
             _ => return None,
         })
+    }
+
+    /// Whether an instruction for work-groups combines truth values.
+    pub(super) fn is_of_truths(op: Op) -> bool {
+        matches!(op, Op::GroupLogicalAndKHR | Op::GroupLogicalOrKHR | Op::GroupLogicalXorKHR)
     }
 
     pub(super) fn of_lanes(op: Op) -> Option<Collective> {
@@ -212,8 +217,9 @@ impl Translator<'_, '_, '_> {
         collective: Collective,
         span: Span,
         value: ir::Value,
+        is_truth: bool,
     ) -> Result<ir::Value> {
-        self.lanes_combined_of(collective, &Lanes { span, part: None }, value, false)
+        self.lanes_combined_of(collective, &Lanes { span, part: None }, value, is_truth)
     }
 
     fn lanes_combined_of(

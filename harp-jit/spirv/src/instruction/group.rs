@@ -19,10 +19,12 @@ impl Translator<'_, '_, '_> {
     /// Translates an instruction of this family; false if it is of another one.
     pub(super) fn group(&mut self, inst: Instruction<'_>) -> Result<bool> {
         if let Some(collective) = Collective::of_group(inst.op) {
-            let value = self.vector_of(inst.word(2)?, collective.of())?;
+            let is_truth = Collective::is_of_truths(inst.op);
+            let of = if is_truth { Of::Bool } else { collective.of() };
+            let value = self.vector_of(inst.word(2)?, of)?;
             let unknown = || SpirvErrorKind::malformed("an unknown group operation");
             let operation = GroupOperation::from_u32(inst.word(1)?).ok_or_else(unknown)?;
-            self.combined(inst, collective, operation, &value)?;
+            self.combined(inst, collective, operation, (&value, is_truth))?;
             return Ok(true);
         }
         match inst.op {
@@ -223,7 +225,7 @@ impl Translator<'_, '_, '_> {
         inst: Instruction<'_>,
         collective: Collective,
         operation: GroupOperation,
-        value: &Val,
+        (value, is_truth): (&Val, bool),
     ) -> Result<()> {
         if value.ty != inst.ty {
             return Err(self.mismatch(
@@ -239,16 +241,17 @@ impl Translator<'_, '_, '_> {
             let part = if is_half { self.half_to_single(part) } else { part };
             let result = match scope {
                 Scope::Subgroup => {
-                    self.lanes_combined(collective, Span::of(operation, None)?, part)?
+                    self.lanes_combined(collective, Span::of(operation, None)?, part, is_truth)?
                 }
-                _ => self.group_combined(collective, operation, part, false)?,
+                _ => self.group_combined(collective, operation, part, is_truth)?,
             };
             parts.push(if is_half { self.single_to_half(result) } else { result });
         }
         self.set(inst, parts)
     }
 
-    /// Combines a value of each work-item of the group, in the order of their numbers.
+    /// Combines a value of each work-item of the group: those of each warp, then what that gives for the warps, both in the
+    /// order of their numbers.
     fn group_combined(
         &mut self,
         collective: Collective,
@@ -256,24 +259,30 @@ impl Translator<'_, '_, '_> {
         value: ir::Value,
         is_truth: bool,
     ) -> Result<ir::Value> {
+        let span = Span::of(operation, None)?;
         let ty = self.b.func.dfg.value_type(value);
-        let (own, all) = (self.prologue_word("harp_local_index"), self.group_items());
-        let end = match operation {
-            GroupOperation::Reduce => all,
-            GroupOperation::InclusiveScan => self.b.ins().iadd_imm_s(own, 1),
-            GroupOperation::ExclusiveScan => own,
-            _ => return Err(SpirvErrorKind::unsupported(format!("{operation:?} of a work-group"))),
+        let (own, lane) =
+            (self.prologue_word("harp_local_index"), self.prologue_word("harp_lane_id"));
+        let (all, lanes) = (self.group_items(), self.prologue_word("harp_lane_count"));
+        let of_warp = self.lanes_combined(collective, Span::All, value, is_truth)?;
+        let of_own = match span {
+            Span::All => None,
+            _ => Some(self.lanes_combined(collective, span, value, is_truth)?),
         };
-        let memory = self.exchanged(value)?;
+        let memory = self.exchanged(of_warp)?;
+        let end = if of_own.is_none() { all } else { self.b.ins().isub(own, lane) };
         let identity = collective.identity(self, ty, is_truth);
-        let word = self.unit.word;
-        let [zero, one] = [0, 1].map(|number| self.b.ins().iconst(word, number));
-        let combined = self.repeat(zero, end, one, &[identity], |t, index, before| {
+        let zero = self.b.ins().iconst(self.unit.word, 0);
+        // The first work-item of each warp.
+        let combined = self.repeat(zero, end, lanes, &[identity], |t, index, before| {
             let other = t.of_item(memory, index, ty);
             Ok(vec![collective.apply(t, before[0], other)])
         })?;
         self.barrier();
-        Ok(combined[0])
+        Ok(match of_own {
+            Some(of_own) => collective.apply(self, combined[0], of_own),
+            None => combined[0],
+        })
     }
 
     /// Stores the value of each work-item where the others of the group find it; returns the address.

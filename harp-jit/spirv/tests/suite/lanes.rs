@@ -119,3 +119,39 @@ fn lanes_rotate_vote_in_quads_and_work_in_parts() {
         }
     });
 }
+
+#[test]
+fn groups_multiply_and_combine_bits_and_truth_values() {
+    everywhere("uniform", |case| {
+        let group = 24;
+        let x: Vec<u32> = (0..72).map(|n| n * n * 7 % 31 | n & 32).collect();
+        let out = case.zeros::<u32>(32 * x.len());
+        case.launch(
+            "main",
+            groups(x.len(), group),
+            &[Arg::from(&case.buffer(&x)), Arg::from(&out)],
+        );
+        let combined = |of: &[u32]| {
+            let odd = |n: &u32| n & 1;
+            [
+                of.iter().copied().fold(1, u32::wrapping_mul),
+                of.iter().map(|n| odd(n) + 1).product(),
+                of.iter().copied().fold(u32::MAX, |all, n| all & n),
+                of.iter().copied().fold(0, |all, n| all | n),
+                of.iter().copied().fold(0, |all, n| all ^ n),
+                u32::from(of.iter().all(|n| odd(n) == 1)),
+                u32::from(of.iter().any(|n| odd(n) == 1)),
+                of.iter().map(odd).sum::<u32>() & 1,
+            ]
+        };
+        let lanes = usize::from(case.arch.lanes());
+        for (i, given) in case.read(&out).chunks(32).enumerate() {
+            let first = i / group * group;
+            let all = &x[first..first + group];
+            let start = (i - first) / lanes * lanes;
+            let warp = &all[start..group.min(start + lanes)];
+            let wanted = [all, &x[first..=i], &x[first..i], warp].map(combined);
+            assert_eq!(given, wanted.as_flattened(), "{i} on {case}");
+        }
+    });
+}
