@@ -207,8 +207,12 @@ impl Arg {
         parameter: &dyn Fn() -> Parameter,
     ) -> Result<(), LaunchError> {
         let (expected, given) = (param.ty(), self.ty);
-        let is_sized = expected == ParamType::SizedPointer && self.memory.is_some();
-        if given != expected && !(given == ParamType::Pointer && is_sized) {
+        let fits = match expected {
+            ParamType::SizedPointer => given == ParamType::Pointer && self.memory.is_some(),
+            ParamType::F16 => given == ParamType::I16,
+            _ => given == expected,
+        };
+        if !fits {
             return Err(LaunchError::ArgumentType { parameter: parameter(), expected, given });
         }
         if let (Some(expected), Some(given)) = (param.element(), self.element)

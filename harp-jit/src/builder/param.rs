@@ -35,6 +35,8 @@ pub enum ParamType {
     I32,
     /// 64 bits.
     I64,
+    /// IEEE binary16, as 16 bits: in kernels and among a launch's arguments it is an integer.
+    F16,
     /// IEEE binary32.
     F32,
     /// IEEE binary64.
@@ -55,7 +57,7 @@ impl ParamType {
                 word_int(word)
             }
             ParamType::I8 | ParamType::Bool => types::I8,
-            ParamType::I16 => types::I16,
+            ParamType::I16 | ParamType::F16 => types::I16,
             ParamType::I32 => types::I32,
             ParamType::I64 => types::I64,
             ParamType::F32 => types::F32,
@@ -97,6 +99,7 @@ impl fmt::Display for ParamType {
             ParamType::I16 => "i16",
             ParamType::I32 => "i32",
             ParamType::I64 => "i64",
+            ParamType::F16 => "f16",
             ParamType::F32 => "f32",
             ParamType::F64 => "f64",
             ParamType::Bool => "bool",

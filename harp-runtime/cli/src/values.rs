@@ -84,6 +84,7 @@ impl Element {
             ParamType::I16 => I16,
             ParamType::I32 => I32,
             ParamType::I64 | ParamType::Word => I64,
+            ParamType::F16 => F16,
             ParamType::F32 => F32,
             ParamType::F64 => F64,
             _ => return None,

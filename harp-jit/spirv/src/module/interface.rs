@@ -320,9 +320,10 @@ impl SpirvModule {
         Ok(match self.types.kind(ty)? {
             Kind::Bool => Some(ParamType::Bool),
             Kind::Int { bits: 8, .. } => Some(ParamType::I8),
-            Kind::Int { bits: 16, .. } | Kind::Float { bits: 16 } => Some(ParamType::I16),
+            Kind::Int { bits: 16, .. } => Some(ParamType::I16),
             Kind::Int { bits: 32, .. } => Some(ParamType::I32),
             Kind::Int { .. } => Some(ParamType::I64),
+            Kind::Float { bits: 16 } => Some(ParamType::F16),
             Kind::Float { bits: 32 } => Some(ParamType::F32),
             Kind::Float { .. } => Some(ParamType::F64),
             Kind::Pointer { .. } => Some(ParamType::Pointer),

@@ -71,6 +71,11 @@ kernel void half_arithmetic(global const half *x, global const half *y, global h
     out[4 * i + 3] = isnormal(x[i]) ? x[i] < y[i] ? x[i] : -y[i] : y[i];
 }
 
+kernel void half_arguments(global half *x, half factor, half2 ends) {
+    size_t i = get_global_id(0);
+    x[i] = fmin(fmax(x[i] * factor, ends.x), ends.y);
+}
+
 kernel void rounded(global const int *x, global const ulong *y, global float *out, global const double *d) {
     size_t i = get_global_id(0);
     global float *o = out + 12 * i;

@@ -247,6 +247,17 @@ fn arithmetic_of_halves_is_rounded_once() {
     });
 }
 
+#[test]
+fn halves_are_arguments_as_their_bits() {
+    everywhere("floats", |case| {
+        // 1.5, -3, 1000
+        let x = case.buffer(&[0x3e00_u16, 0xc200, 0x63d0]);
+        let args = [Arg::from(&x), 0x4000_u16.into(), 0xc000_u16.into(), 0x5640_u16.into()];
+        case.line("half_arguments", 3, &args);
+        assert_eq!(case.read(&x), [0x4200, 0xc000, 0x5640], "3, -2, 100 on {case}");
+    });
+}
+
 /// The floats next to a number: towards zero, up, down, nearest.
 fn rounded(exact: i128) -> [f32; 4] {
     let near = exact as f32;

@@ -124,7 +124,7 @@ fn lanes_rotate_vote_in_quads_and_work_in_parts() {
 fn groups_multiply_and_combine_bits_and_truth_values() {
     everywhere("uniform", |case| {
         let group = 24;
-        let x: Vec<u32> = (0..72).map(|n| n * n * 7 % 31 | n & 32).collect();
+        let x: Vec<u32> = (0..72).map(|n| (n * n * 7 % 31) | (n & 32)).collect();
         let out = case.zeros::<u32>(32 * x.len());
         case.launch(
             "main",

@@ -310,7 +310,7 @@ impl Bound {
 fn scalar(ty: ParamType, bits: u64) -> Arg {
     match ty {
         ParamType::I8 => Arg::from(bits as u8),
-        ParamType::I16 => Arg::from(bits as u16),
+        ParamType::I16 | ParamType::F16 => Arg::from(bits as u16),
         ParamType::I32 => Arg::from(bits as u32),
         ParamType::F32 => Arg::from(f32::from_bits(bits as u32)),
         ParamType::F64 => Arg::from(f64::from_bits(bits)),

@@ -24,7 +24,7 @@ Arguments, in the order of the kernel's parameters, or each as NAME=ARGUMENT:
   null                    no buffer: the null pointer, which kernels can test for
   local:256               256 bytes of local memory for each work-group
   local:f32x64            local memory for 64 elements
-The types are i8, u8, i16, u16, i32, u32, i64, u64, f16, f32 and f64; a single number that is a half needs it: f16:0.5.";
+The types are i8, u8, i16, u16, i32, u32, i64, u64, f16, f32 and f64.";
 
 /// An argument as it was given.
 #[derive(Clone, Debug, PartialEq)]

@@ -108,4 +108,13 @@ fn halves_are_numbers() {
     let line = format!("{line} --grid 4 --arg {four} --arg f16x48 --print out:6");
     let printed = succeeds(folder.path(), &line);
     assert_eq!(printed, "out: -1 -0 1 0 0.5 -0.86621094 ... (48 elements)\n");
+
+    let line = format!(
+        "run {} --kernel half_arguments -a {MACHINE}",
+        module("floats.32.O2.spv").display()
+    );
+    let listed = succeeds(folder.path(), &format!("{line} --list"));
+    assert!(listed.contains("\n  factor: one f16\n"), "{listed}");
+    let line = format!("{line} --grid 3 --arg f16:1.5,-3,1000 --arg 2 --arg -2,100 --print x");
+    assert_eq!(succeeds(folder.path(), &line), "x: 3 -2 100\n");
 }
