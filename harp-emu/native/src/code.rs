@@ -21,13 +21,16 @@ use std::sync::{Mutex, PoisonError};
 
 use cranelift_codegen::Context;
 use cranelift_codegen::isa::OwnedTargetIsa;
-use cranelift_jit::{JITBuilder, JITModule};
+use cranelift_jit::{ArenaMemoryProvider, JITBuilder, JITModule};
 use cranelift_module::{Linkage, Module, default_libcall_names};
 use harp_emu::{MemoryWords, RegisterWords};
 use harp_isa::Opcode;
 
 use crate::frame::RawFrame;
 use crate::shape::Shape;
+
+/// The addresses that are set aside for a function and those that it calls. Only what they need becomes memory.
+const MOST_BYTES: usize = 1 << 24;
 
 /// A function of host code.
 pub(crate) struct HostFunction {
@@ -56,7 +59,10 @@ impl HostFunction {
         shape: Shape,
         memory_bytes: u64,
     ) -> Option<HostFunction> {
-        let mut module = JITModule::new(JITBuilder::with_isa(isa, default_libcall_names()));
+        let mut builder = JITBuilder::with_isa(isa, default_libcall_names());
+        // Each function's memory may be anywhere otherwise, too far apart for calls if the program has mapped gigabytes.
+        builder.memory_provider(Box::new(ArenaMemoryProvider::new_with_size(MOST_BYTES).ok()?));
+        let mut module = JITModule::new(builder);
         let made = Self::define(&mut module, &mut helpers, &mut context);
         let Some((enter, bytes)) = made else {
             // SAFETY: no function of the module has been called or will be.

@@ -82,7 +82,9 @@ impl Lent {
             self.held.forget();
         }
         (self.number, self.exit) = (Some(number), None);
-        read_firsts(&frame.registers, expected, *frame.active, &mut raw.scalars, shape);
+        // A row may be one in some lanes only, where the others never read it. Lanes 0 are here since it was found to be one.
+        let unknown = if goes_on { self.foreign } else { u64::MAX };
+        read_firsts(&frame.registers, unknown, expected, *frame.active, &mut raw.scalars, shape);
         raw.begin(entry, *frame.pc, frame.plain_stores_from, frame.budget);
         raw.take(frame);
         goes_on

@@ -205,15 +205,19 @@ fn write_row<T: Lane>(words: &mut [T], first: T, stride: T) {
     }
 }
 
-/// Puts lanes 0 of registers that are to be no vectors into `scalars`.
+/// Puts lanes 0 of registers that are to be no vectors into `scalars`: what is known, and what `which` of them hold.
 pub(crate) fn read_firsts(
     registers: &RegisterWords<'_>,
+    which: u64,
     entry: &Entry,
     active: u64,
     scalars: &mut [u64; 64],
     shape: &Shape,
 ) {
     for &Row { reg, first, stride } in &entry.rows {
+        if first.is_none() && which >> reg & 1 == 0 {
+            continue;
+        }
         scalars[usize::from(reg)] = first.unwrap_or_else(|| {
             let lane = u64::from(entry.lanes(reg, active, shape).trailing_zeros()) % 64;
             let word = lane_of(registers, reg, lane as usize, shape);

@@ -1,6 +1,7 @@
 //! Launches that follow each other on a device, in each tier.
 
 use harp_runtime::Tier;
+use harp_runtime::jit::ir::AtomicRmwOp;
 use harp_runtime::prelude::*;
 
 const MACHINES: [&str; 4] = ["harp32", "harp64+x", "4w32/16/32/16+x", "4w8/2/1/1"];
@@ -18,6 +19,46 @@ fn kernel(arch: ArchId, more: i64) -> Kernel {
     b.return_();
     b.finalize().unwrap();
     source.compile(&CompileOptions::default()).unwrap()
+}
+
+/// Adds up numbers below a limit of each work-item, `limits[i]`, if that is above 100. Every other one is counted in `rounds`.
+#[cfg(feature = "native")]
+fn counting_kernel(arch: ArchId) -> Kernel {
+    let mut source = KernelSource::new("counts", arch);
+    let mut b = KernelBuilder::new(&mut source);
+    let (limits, rounds) = (b.buffer::<u32>("limits"), b.buffer::<u32>("rounds"));
+    let sums = b.buffer::<u32>("sums");
+    let i = b.global_id(0);
+    let limit = b.load(limits, i);
+    let [zero, one] = [0, 1].map(|number| b.ins().iconst(types::I32, number));
+    let first = b.word_const(0);
+    let [begin, head, body, counts, next, end] = [0; 6].map(|_| b.create_block());
+    let [k, sum] = [0; 2].map(|_| b.append_block_param(head, types::I32));
+    let total = b.append_block_param(end, types::I32);
+    let is_long = b.ins().icmp_imm_u(IntCC::UnsignedGreaterThan, limit, 100);
+    b.ins().brif(is_long, begin, &[], end, &[zero.into()]);
+    b.switch_to_block(begin);
+    b.ins().jump(head, &[zero.into(), zero.into()]);
+    b.switch_to_block(head);
+    let goes_on = b.ins().icmp(IntCC::UnsignedLessThan, k, limit);
+    b.ins().brif(goes_on, body, &[], end, &[sum.into()]);
+    b.switch_to_block(body);
+    let mixed = b.ins().bxor(k, limit);
+    let is_odd = b.ins().band_imm_u(mixed, 1);
+    b.ins().brif(is_odd, counts, &[], next, &[]);
+    b.switch_to_block(counts);
+    b.atomic(AtomicRmwOp::Add, rounds, first, one);
+    b.ins().jump(next, &[]);
+    b.switch_to_block(next);
+    let (sum_after, k_after) = (b.ins().iadd(sum, mixed), b.ins().iadd(k, one));
+    b.ins().jump(head, &[k_after.into(), sum_after.into()]);
+    b.switch_to_block(end);
+    b.store(sums, i, total);
+    b.return_();
+    b.finalize().unwrap();
+    let divergence = harp_runtime::jit::DivergenceStrategy::SplitJoin;
+    let options = CompileOptions { divergence, ..CompileOptions::default() };
+    source.compile(&options).unwrap()
 }
 
 fn device(arch: ArchId, tier: Tier) -> Device {
@@ -73,5 +114,33 @@ fn short_launches_come_to_run_in_host_code() {
         };
         let in_host_code = (0..400).any(|_| is_in_host_code());
         assert!(in_host_code, "{arch}");
+    }
+}
+
+/// Of a work-item that goes round a loop alone, host code keeps what others have other values for, also where the interpreter
+/// does an instruction in between.
+#[cfg(feature = "native")]
+#[test]
+fn a_lane_that_goes_on_alone_keeps_its_limit() {
+    for arch in ["harp64+x", "4w32/16/32/16+x", "4w32/16/16/32+x"].map(|id| id.parse().unwrap()) {
+        let kernel = counting_kernel(arch);
+        let devices = [Tier::Interpreter, Tier::Tiered].map(|tier| device(arch, tier));
+        let lanes = u32::from(arch.lanes());
+        for round in 0..6 {
+            let limits: Vec<u32> = (0..lanes)
+                .map(|lane| if lane == lanes - 2 { 30_000 + round } else { lane % 5 + round })
+                .collect();
+            let [expected, tiered] = devices.each_ref().map(|device| {
+                let (limits, rounds) = (device.buffer_from_slice(&limits), device.buffer_zeroed(1));
+                let (limits, rounds) = (limits.unwrap(), rounds.unwrap());
+                let sums = device.buffer_zeroed::<u32>(lanes as usize).unwrap();
+                let args = [Arg::from(&limits), Arg::from(&rounds), Arg::from(&sums)];
+                device.launch(&kernel, LaunchConfig::grid_1d(lanes as usize), &args).unwrap();
+                // What is being translated is waited for.
+                device.tier_stats();
+                (device.read::<u32>(&rounds).unwrap(), device.read(&sums).unwrap())
+            });
+            assert_eq!(tiered, expected, "{arch}, {round}");
+        }
     }
 }
