@@ -8,6 +8,8 @@
 //!
 //! Results are within the limits of OpenCL's full profile ([`Math::accuracy`]), subnormal numbers included, as far as
 //! samples tell, and exact where C99 and OpenCL prescribe them. The example `ulps` prints the largest errors found.
+//! They are the same on all machines with a fused multiply-add ([`Fma::Fast`]), and on all others, but may differ between
+//! these in the last bits.
 //!
 //! Functions have no branches, but for what few arguments need: the reduction of large angles, the reflection of the
 //! gamma function, and the divisions of `fmod`, `remainder` and `remquo` beyond the first one. A warp takes these only

@@ -8,7 +8,7 @@ use harp_jit::{CompileError, CompileOptions, ModuleError};
 use harp_spirv::SpirvModule;
 
 /// Modules of both flavours and address sizes.
-const MODULES: [&str; 14] = [
+const MODULES: [&str; 15] = [
     "vectors.32.O2",
     "control.32.O0",
     "structures.64.O0",
@@ -22,6 +22,7 @@ const MODULES: [&str; 14] = [
     "bindings",
     "initial",
     "rare",
+    "uniform",
     "variables",
 ];
 
