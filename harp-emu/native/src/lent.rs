@@ -82,7 +82,8 @@ impl Lent {
             self.held.forget();
         }
         (self.number, self.exit) = (Some(number), None);
-        // A row may be one in some lanes only, where the others never read it. Lanes 0 are here since it was found to be one.
+        // A register may be a row in the lanes that read it only, and hold anything in the others, lane 0 included. Where the
+        // warp goes on, `raw` has lane 0 of each row since it was found to be one.
         let unknown = if goes_on { self.foreign } else { u64::MAX };
         read_firsts(&frame.registers, unknown, expected, *frame.active, &mut raw.scalars, shape);
         raw.begin(entry, *frame.pc, frame.plain_stores_from, frame.budget);

@@ -1,7 +1,8 @@
 //! Launches that follow each other on a device, in each tier.
 
 use harp_runtime::Tier;
-use harp_runtime::jit::ir::AtomicRmwOp;
+#[cfg(feature = "native")]
+use harp_runtime::jit::{DivergenceStrategy, ir::AtomicRmwOp};
 use harp_runtime::prelude::*;
 
 const MACHINES: [&str; 4] = ["harp32", "harp64+x", "4w32/16/32/16+x", "4w8/2/1/1"];
@@ -56,7 +57,7 @@ fn counting_kernel(arch: ArchId) -> Kernel {
     b.store(sums, i, total);
     b.return_();
     b.finalize().unwrap();
-    let divergence = harp_runtime::jit::DivergenceStrategy::SplitJoin;
+    let divergence = DivergenceStrategy::SplitJoin;
     let options = CompileOptions { divergence, ..CompileOptions::default() };
     source.compile(&options).unwrap()
 }
