@@ -200,12 +200,23 @@ impl Translator<'_, '_, '_> {
         if !is_truth && !self.is_vector_of(value.ty, collective.of())? {
             return Err(self.mismatch(inst.word(2)?, value.ty, "numbers".to_owned()));
         }
+        self.combine_parts(inst, value, |t, part| {
+            t.lanes_combined_of(collective, &lanes, part, is_truth)
+        })
+    }
+
+    /// Combines each component of a value by itself, halves as singles.
+    pub(super) fn combine_parts(
+        &mut self,
+        inst: Instruction<'_>,
+        value: Val,
+        mut combine: impl FnMut(&mut Self, ir::Value) -> Result<ir::Value>,
+    ) -> Result<()> {
         let is_half = self.is_half(value.ty)?;
-        let Val { parts: values, .. } = value;
         let mut parts = Parts::new();
-        for part in values {
+        for part in value.parts {
             let part = if is_half { self.half_to_single(part) } else { part };
-            let result = self.lanes_combined_of(collective, &lanes, part, is_truth)?;
+            let result = combine(self, part)?;
             parts.push(if is_half { self.single_to_half(result) } else { result });
         }
         self.set(inst, parts)

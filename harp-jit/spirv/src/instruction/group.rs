@@ -19,12 +19,12 @@ impl Translator<'_, '_, '_> {
     /// Translates an instruction of this family; false if it is of another one.
     pub(super) fn group(&mut self, inst: Instruction<'_>) -> Result<bool> {
         if let Some(collective) = Collective::of_group(inst.op) {
-            let is_truth = Collective::is_of_truths(inst.op);
-            let of = if is_truth { Of::Bool } else { collective.of() };
+            let is_of_truths = Collective::is_of_truths(inst.op);
+            let of = if is_of_truths { Of::Bool } else { collective.of() };
             let value = self.vector_of(inst.word(2)?, of)?;
             let unknown = || SpirvErrorKind::malformed("an unknown group operation");
             let operation = GroupOperation::from_u32(inst.word(1)?).ok_or_else(unknown)?;
-            self.combined(inst, collective, operation, (&value, is_truth))?;
+            self.combined(inst, collective, Span::of(operation, None)?, value)?;
             return Ok(true);
         }
         match inst.op {
@@ -55,7 +55,7 @@ impl Translator<'_, '_, '_> {
                     _ => {
                         let collective =
                             if inst.op == Op::GroupAll { Collective::And } else { Collective::Or };
-                        self.group_combined(collective, GroupOperation::Reduce, value, true)?
+                        self.group_combined(collective, Span::All, value, true)?
                     }
                 };
                 self.check_type(inst, Of::Bool, 1)?;
@@ -224,8 +224,8 @@ impl Translator<'_, '_, '_> {
         &mut self,
         inst: Instruction<'_>,
         collective: Collective,
-        operation: GroupOperation,
-        (value, is_truth): (&Val, bool),
+        span: Span,
+        value: Val,
     ) -> Result<()> {
         if value.ty != inst.ty {
             return Err(self.mismatch(
@@ -235,19 +235,11 @@ impl Translator<'_, '_, '_> {
             ));
         }
         let scope = self.scope(inst.word(0)?)?;
-        let is_half = self.is_half(value.ty)?;
-        let mut parts = Parts::new();
-        for &part in &value.parts {
-            let part = if is_half { self.half_to_single(part) } else { part };
-            let result = match scope {
-                Scope::Subgroup => {
-                    self.lanes_combined(collective, Span::of(operation, None)?, part, is_truth)?
-                }
-                _ => self.group_combined(collective, operation, part, is_truth)?,
-            };
-            parts.push(if is_half { self.single_to_half(result) } else { result });
-        }
-        self.set(inst, parts)
+        let is_truth = self.is_vector_of(value.ty, Of::Bool)?;
+        self.combine_parts(inst, value, |t, part| match scope {
+            Scope::Subgroup => t.lanes_combined(collective, span, part, is_truth),
+            _ => t.group_combined(collective, span, part, is_truth),
+        })
     }
 
     /// Combines a value of each work-item of the group: those of each warp, then what that gives for the warps, both in the
@@ -255,11 +247,10 @@ impl Translator<'_, '_, '_> {
     fn group_combined(
         &mut self,
         collective: Collective,
-        operation: GroupOperation,
+        span: Span,
         value: ir::Value,
         is_truth: bool,
     ) -> Result<ir::Value> {
-        let span = Span::of(operation, None)?;
         let ty = self.b.func.dfg.value_type(value);
         let (own, lane) =
             (self.prologue_word("harp_local_index"), self.prologue_word("harp_lane_id"));
