@@ -19,6 +19,9 @@ pub enum Tier {
     /// As `Native`, but what is translated at a time ends anywhere, and each visit to it ends at another place: for tests that
     /// what host code leaves is right.
     Leaving,
+    /// As `Tiered`, but after a few instructions, and the thread that launches translates: for tests that what is translated
+    /// of what was seen is right.
+    Recorded,
     /// Instructions are interpreted, and translated where that goes on for long. A thread of its own translates, some
     /// milliseconds for each hot loop, once a device.
     #[default]
@@ -40,6 +43,7 @@ impl HostCode {
             Tier::Interpreter => None,
             Tier::Native => Native::new(When::AtOnce),
             Tier::Leaving => Native::new(When::Leaving),
+            Tier::Recorded => Native::new(When::Recorded),
             Tier::Tiered => Native::new(USUAL),
         };
         HostCode { native }

@@ -308,9 +308,9 @@ fn print_counts(reached: &Reached) {
         println!("{} compilations proved, {} not:", reached.proved, reached.unproved.len());
         reached.unproved.iter().for_each(|unproved| println!("  {unproved}"));
     }
-    if reached.issued_again > 0 {
-        let Reached { issued_again, issued_in_host_code, .. } = reached;
-        println!("{issued_again} instructions again, {issued_in_host_code} of them in host code");
+    for (tier, again) in &reached.issued_again {
+        let there = reached.issued_in_host_code.get(tier).unwrap_or(&0);
+        println!("{again} instructions again by {tier}, {there} of them in host code");
     }
     let Reached { cases, functions, compilations, runs, issued, .. } = reached;
     println!(

@@ -11,17 +11,37 @@ use crate::observe::{Fetcher, class_of};
 use crate::region::Key;
 use crate::shape::Shape;
 
-/// Blocks that are looked at in one recording: a multiple of so many, and at most.
-const STEPS: u32 = 2048;
-const MOST_STEPS: u32 = 8 * STEPS;
+/// How a tier records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pace {
+    /// The instructions that the interpreter issues at a place before a recording starts there, as a rule.
+    pub(crate) after: u64,
+    /// The instructions that it issues at most before it asks again, where there is no host code.
+    pub(crate) longest_pause: u64,
+    /// Blocks that are looked at in one recording: a multiple of so many, and at most [`MOST`] times as many.
+    pub(crate) blocks: u32,
+    /// Blocks that pass at most until a warp comes to the head of the loop that was found.
+    pub(crate) tries: u32,
+    /// Host code that issues fewer instructions in a visit than this costs more than it gains.
+    pub(crate) least_issued: u64,
+}
+
+impl Pace {
+    /// The usual one. Visits of 25 instructions took 1.8 times the interpreter's time.
+    pub(crate) const fn usual(after: u64) -> Pace {
+        Pace { after, longest_pause: 2048, blocks: 2048, tries: 4096, least_issued: 16 }
+    }
+
+    /// One by which short programs are recorded, and all that comes of it is kept.
+    pub(crate) const SHORT: Pace =
+        Pace { after: 32, longest_pause: 32, blocks: 8, tries: 64, least_issued: 0 };
+}
+
+/// See [`Pace::blocks`].
+const MOST: u32 = 8;
 /// How often warps come to the hottest loop from outside in a recording, unless that takes too long: else what is around
 /// the loop is not seen, and the region is known in part.
 const LEAST_ENTERED: usize = 2;
-/// Blocks that pass at most until a warp comes to the head of the loop that was found.
-const TRIES: u32 = 4096;
-/// Host code that issues fewer instructions in a visit than this costs more than it gains: visits of 25 took 1.8 times the
-/// interpreter's time.
-pub(crate) const LEAST_ISSUED: u64 = 16;
 /// How often a block is looked at instruction by instruction, to see what its loads yield.
 const LOOKS: u32 = 4;
 /// Instructions of a block that are looked at together.
@@ -125,7 +145,7 @@ impl Recorder {
     }
 
     /// Looks at the warp.
-    pub(crate) fn step(&mut self, key: Key, shape: Shape, frame: &Frame<'_>) -> Step {
+    pub(crate) fn step(&mut self, pace: Pace, key: Key, shape: Shape, frame: &Frame<'_>) -> Step {
         let warp = frame.place[0];
         self.look_at_loaded(warp, key, shape, frame);
         if let Some((_, _, left)) =
@@ -141,8 +161,8 @@ impl Recorder {
                 let last = self.last.replace((warp, key)).filter(|(other, _)| *other == warp);
                 self.steps.extend(last.map(|(_, from)| (from, key)));
                 self.beginnings.look_at(warp, key, frame.stats.steps);
-                self.phase = match looked.is_multiple_of(STEPS) {
-                    true => self.decide(looked),
+                self.phase = match looked.is_multiple_of(pace.blocks) {
+                    true => self.decide(pace, looked),
                     false => Phase::Records(looked),
                 };
                 if !matches!(self.phase, Phase::Records(_)) {
@@ -176,19 +196,19 @@ impl Recorder {
 
     /// What comes after so many blocks: a region is wanted where most warps begin or at the head of the hottest loop, or
     /// what is around that was not seen yet, or no region is wanted.
-    fn decide(&mut self, looked: u32) -> Phase {
+    fn decide(&mut self, pace: Pace, looked: u32) -> Phase {
         if let Some(beginning) = self.beginnings.hottest(self.issued) {
-            return Phase::Seeks(beginning, TRIES);
+            return Phase::Seeks(beginning, pace.tries);
         }
-        let is_worth_it = self.issued >= LEAST_ISSUED * self.foreign;
+        let is_worth_it = self.issued >= pace.least_issued * self.foreign;
         let Some((head, latch)) = hottest(&self.steps).filter(|_| is_worth_it) else {
             return Phase::Idle;
         };
         let is_inside = |block: &Key| (head.pc..=latch).contains(&block.pc);
         let entered = self.steps.iter().filter(|(from, to)| !is_inside(from) && is_inside(to));
-        match looked < MOST_STEPS && entered.count() < LEAST_ENTERED {
+        match looked < MOST * pace.blocks && entered.count() < LEAST_ENTERED {
             true => Phase::Records(looked),
-            false => Phase::Seeks(head, TRIES),
+            false => Phase::Seeks(head, pace.tries),
         }
     }
 

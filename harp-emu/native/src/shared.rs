@@ -8,6 +8,7 @@ use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_codegen::settings::{self, Configurable};
 
 use crate::known::{Program, Programs};
+use crate::record::Pace;
 use crate::rules::MANY_REGISTERS;
 use crate::stats::TierStats;
 use crate::translated::Formed;
@@ -21,6 +22,9 @@ pub enum When {
     /// the places at which host code looks whether it must leave, if control comes there: for tests that what it leaves is
     /// right.
     Leaving,
+    /// When the interpreter has issued a few instructions there, and recorded a few blocks. The thread that runs the
+    /// machine translates: for tests that what comes of recordings is right.
+    Recorded,
     /// When the interpreter has issued about this many instructions there. Another thread translates, one region after
     /// the other, and the interpreter goes on meanwhile.
     After(u64),
@@ -28,7 +32,16 @@ pub enum When {
 
 impl When {
     pub(crate) fn is_at_once(self) -> bool {
-        matches!(self, When::AtOnce | When::Leaving)
+        self.pace().is_none()
+    }
+
+    /// How it is recorded what is to be translated, if it is.
+    pub(crate) fn pace(self) -> Option<Pace> {
+        match self {
+            When::AtOnce | When::Leaving => None,
+            When::Recorded => Some(Pace::SHORT),
+            When::After(instructions) => Some(Pace::usual(instructions)),
+        }
     }
 }
 
@@ -109,9 +122,13 @@ impl Shared {
         true
     }
 
-    /// Has another thread translate a region, unless one is at work. Where no thread can be started, the place gets
-    /// hot again.
-    pub(crate) fn translate_later(self: &Arc<Shared>, program: Program, formed: Formed) {
+    /// Translates a region that was recorded, or has another thread do that, unless one is at work. Where no thread can be
+    /// started, the place gets hot again.
+    pub(crate) fn translate_recorded(self: &Arc<Shared>, program: Program, formed: Formed) {
+        if self.when == When::Recorded {
+            self.translate(program, formed);
+            return;
+        }
         if std::mem::replace(&mut self.state().is_busy, true) {
             return;
         }

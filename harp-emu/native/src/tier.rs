@@ -14,7 +14,7 @@ use crate::frame::Leave;
 use crate::known::Program;
 use crate::lent::Lent;
 use crate::observe::digest;
-use crate::record::{LEAST_ISSUED, Recorder, Seen, Step};
+use crate::record::{Recorder, Seen, Step};
 use crate::region::Key;
 use crate::rules::{Assumed, Callee, MANY_REGISTERS, Rules};
 use crate::shape::Shape;
@@ -41,10 +41,8 @@ struct Entrance {
     vectors: u64,
 }
 
-/// The instructions that the interpreter issues before it asks again, where there is no host code: at first, and at
-/// most.
+/// The instructions that the interpreter issues at first before it asks again, where there is no host code.
 const FIRST_PAUSE: u64 = 32;
-const LONGEST_PAUSE: u64 = 2048;
 /// Behind host code it asks at the ends of so many blocks first, where there is host code for warps that begin: the warp may
 /// end soon.
 const BLOCKS: u32 = 8;
@@ -402,15 +400,13 @@ impl CoreCode {
     fn judge(&mut self, number: usize) {
         let Some(adopted) = self.adopted.get_mut(number) else { return };
         let Tally { left, issued, ended } = adopted.tell(&mut self.told);
-        if self.shared.when.is_at_once() {
-            return;
-        }
+        let Some(pace) = self.shared.when.pace() else { return };
         let translated = adopted.translated.clone();
         let (visits, failed) = (left.sum(), left.guard + left.entry);
         // One to a barrier, from which the warp goes on with its state in place, costs half as much as others.
         let halves = 2 * visits - left.barrier;
         let fails = failed * 8 > visits;
-        let is_short = 2 * issued < LEAST_ISSUED * halves;
+        let is_short = 2 * issued < pace.least_issued * halves;
         // What was seen when it was formed is a part of what warps do by now, if visits end soon where it does not go on.
         let is_part = 2 * ended > visits && issued < WHOLE_ISSUED * visits;
         if !fails && !is_short && !is_part {
@@ -449,7 +445,7 @@ impl CoreCode {
     #[inline(never)]
     fn outside(&mut self, frame: &Frame<'_>) -> Option<u64> {
         let key = Key::new(*frame.pc, *frame.active == self.shape.full());
-        let When::After(limit) = self.shared.when else {
+        let Some(pace) = self.shared.when.pace() else {
             let formed = self.form(key, frame);
             let is_there = formed.is_some_and(|formed| self.shared.translate(self.program, formed));
             return if is_there { None } else { Some(1) };
@@ -459,22 +455,22 @@ impl CoreCode {
                 0 => self.pause,
                 _ => self.recorder.span(key.pc, self.shape, frame).0,
             };
-            if !self.is_hot(key, limit, pause) {
+            if !self.is_hot(key, pace.after, pause) {
                 match self.blocks {
-                    0 => self.pause = (2 * pause).min(LONGEST_PAUSE),
+                    0 => self.pause = (2 * pause).min(pace.longest_pause),
                     _ => self.blocks -= 1,
                 }
                 return Some(pause);
             }
             self.recorder.start();
         }
-        let step = self.recorder.step(key, self.shape, frame);
+        let step = self.recorder.step(pace, key, self.shape, frame);
         if let Step::Wait(pause) = step {
             return Some(pause);
         }
         let is_found = matches!(step, Step::Found);
         if let Some(formed) = is_found.then(|| self.form(key, frame)).flatten() {
-            self.shared.translate_later(self.program, formed);
+            self.shared.translate_recorded(self.program, formed);
         } else {
             let mut state = self.shared.state();
             let place = state.programs.of(self.program).hot(key.pc);

@@ -101,8 +101,8 @@ fn check_audit(program: &Program, reference: &Outcome, reached: &mut Counts) {
 /// Runs a program in host code, to its end and until the fuel ends anywhere, under its own schedule and others; under its
 /// own also in such as leaves wherever it may.
 fn check_host_code(program: &Program, reference: &Outcome, reached: &mut Counts) {
-    let natives = [When::AtOnce, When::Leaving].map(|when| Some((when, Native::new(when)?)));
-    let [Some(at_once), Some(leaving)] = natives else { return };
+    let whens = [When::AtOnce, When::Leaving, When::Recorded];
+    let natives = whens.map(|when| Some((when, Native::new(when)?)));
     let config = &program.config;
     let scheduled = |schedule| MachineConfig { schedule, ..config.clone() };
     let mut configs: Vec<_> = program::schedules().into_iter().map(scheduled).collect();
@@ -112,7 +112,7 @@ fn check_host_code(program: &Program, reference: &Outcome, reached: &mut Counts)
     }
     let watched = |config| (config, watched(program, config));
     let cases: Vec<_> = configs.iter().map(watched).collect();
-    for (when, native) in [at_once, leaving] {
+    for (when, native) in natives.into_iter().flatten() {
         let tier: Arc<dyn HostTier> = Arc::new(native.clone());
         let check = |config: &MachineConfig, expected: &Outcome| {
             let outcome = run_by(program, config, |machine| {
@@ -123,33 +123,34 @@ fn check_host_code(program: &Program, reference: &Outcome, reached: &mut Counts)
         };
         check(config, reference);
         // Behind another warp's trap a schedule may make NaNs that the program's own does not.
-        let others = cases.iter().filter(|(_, (seen, _))| !seen.made_nan && when == When::AtOnce);
+        let others = cases.iter().filter(|(_, (seen, _))| !seen.made_nan && when != When::Leaving);
         for (config, (_, expected)) in others {
             check(config, expected);
         }
-        count_tier(&native, reached);
+        count_tier(&native, when, reached);
     }
 }
 
-/// Counts what a tier has done.
-fn count_tier(native: &Native, reached: &mut Counts) {
+/// Counts what a tier has done; of recordings, apart from the others.
+fn count_tier(native: &Native, when: When, reached: &mut Counts) {
+    let code = if when == When::Recorded { "recorded code" } else { "host code" };
     let TierStats { regions, visits, went_on, issued, left, .. } = native.stats();
     let LeaveCounts { budget, foreign, barrier, access, trap, guard, end, entry, .. } = left;
     for (name, count) in [
-        ("host code regions", regions as u64),
-        ("host code visits", visits),
-        ("host code went on behind a barrier", went_on),
-        ("host code instructions", issued),
-        ("host code left for budget", budget),
-        ("host code left for foreign", foreign),
-        ("host code left for a barrier", barrier),
-        ("host code left for access", access),
-        ("host code left for trap", trap),
-        ("host code left for guard", guard),
-        ("host code left for end", end),
-        ("host code left for entry", entry),
+        ("regions", regions as u64),
+        ("visits", visits),
+        ("went on behind a barrier", went_on),
+        ("instructions", issued),
+        ("left for budget", budget),
+        ("left for foreign", foreign),
+        ("left for a barrier", barrier),
+        ("left for access", access),
+        ("left for trap", trap),
+        ("left for guard", guard),
+        ("left for end", end),
+        ("left for entry", entry),
     ] {
-        add(reached, name, count);
+        add(reached, format!("{code} {name}"), count);
     }
 }
 

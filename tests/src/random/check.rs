@@ -8,7 +8,7 @@ use harp_emu::{Stats, WarpStats};
 use harp_jit::{BranchProfile, CompileError, CompileOptions, DivergenceStrategy, ModuleError};
 use harp_runtime::{Checks, Device, LaunchConfig, Tier};
 
-use super::{Proof, Reached, Selection, Target, targets_of};
+use super::{Counts, Proof, Reached, Selection, Target, targets_of};
 use crate::generate::{Family, Generated, Kind};
 use crate::machines::{Machines, Setup};
 use crate::oracle::{self, Case, Compiled, Effect, Lanes, Observed};
@@ -143,38 +143,43 @@ impl Run<'_> {
         })?;
         reached += Reached::agreed(self.target, &compiled, &observed);
         if native {
-            for tier in [Tier::Native, Tier::Leaving] {
+            for tier in [Tier::Native, Tier::Leaving, Tier::Recorded] {
                 reached += self.again_in_host_code(&compiled, tier)?;
             }
         }
         Ok(reached)
     }
 
-    /// The same launch in host code, which costs as many instructions, in each warp.
+    /// The same launches in host code, which cost as many instructions, in each warp: two, as the second one finds what was
+    /// translated in the first.
     fn again_in_host_code(&self, compiled: &Compiled, tier: Tier) -> Result<Reached, Left> {
         // New ones: which lanes count an instruction may depend on what launches before have left on the stacks.
         let machines = &mut Machines::default();
-        let before = &self.observed(compiled, machines, |config| config)?;
-        let issued = |machines: &mut Machines| {
-            let device = machines.device(self.setup(tier)).ok();
-            device.and_then(Device::tier_stats).map_or(0, |stats| stats.issued)
-        };
-        let first = issued(machines);
-        let again = self.observed_in(tier, compiled, machines, |config| config)?;
-        let reports = (again.report.as_ref(), before.report.as_ref());
-        let is_same = match reports {
-            (Some(again), Some(before)) => cost_the_same(&again.stats, &before.stats),
-            // How far other cores come before one traps depends on the tier.
-            _ => again.issued == before.issued || self.target.cores > 1,
-        };
-        if !is_same {
-            let [again, before] = [&again, before]
-                .map(|seen| (seen.issued, seen.report.as_ref().map(|report| &report.stats)));
-            let message = format!("in host code ({tier:?}): {again:?}; before: {before:?}");
-            return Err(Left::Wrong(message, Some(compiled.disassembly())));
+        let mut issued_again = 0;
+        for launch in ["first", "second"] {
+            let before = &self.observed(compiled, machines, |config| config)?;
+            let again = self.observed_in(tier, compiled, machines, |config| config)?;
+            let reports = (again.report.as_ref(), before.report.as_ref());
+            let is_same = match reports {
+                (Some(again), Some(before)) => cost_the_same(&again.stats, &before.stats),
+                // How far other cores come before one traps depends on the tier.
+                _ => again.issued == before.issued || self.target.cores > 1,
+            };
+            if !is_same {
+                let [again, before] = [&again, before]
+                    .map(|seen| (seen.issued, seen.report.as_ref().map(|report| &report.stats)));
+                let what = format!("{launch} launch in host code ({tier:?})");
+                let message = format!("{what}: {again:?}; before: {before:?}");
+                return Err(Left::Wrong(message, Some(compiled.disassembly())));
+            }
+            issued_again += again.issued;
         }
-        let issued_in_host_code = issued(machines) - first;
-        Ok(Reached { issued_again: again.issued, issued_in_host_code, ..Reached::default() })
+        let device = machines.device(self.setup(tier)).ok();
+        let in_host_code = device.and_then(Device::tier_stats).map_or(0, |stats| stats.issued);
+        let of_tier = |count| Counts::from([(format!("{tier:?}"), count)]);
+        let issued_again = of_tier(issued_again);
+        let issued_in_host_code = of_tier(in_host_code);
+        Ok(Reached { issued_again, issued_in_host_code, ..Reached::default() })
     }
 
     fn setup(&self, tier: Tier) -> Setup {

@@ -76,10 +76,10 @@ pub struct Reached {
     pub compilations: u64,
     /// Instructions that machines issued in them.
     pub issued: u64,
-    /// The same again in host code, and how many of them host code did.
-    pub issued_again: u64,
+    /// The same again by tier, and how many of them host code did.
+    pub issued_again: Counts,
     /// See `issued_again`.
-    pub issued_in_host_code: u64,
+    pub issued_in_host_code: Counts,
     /// Conditional branches of what ran, and how many of them lanes may disagree on.
     pub branches: u64,
     /// See `branches`.
@@ -114,9 +114,9 @@ impl AddAssign for Reached {
         macro_rules! each {
             ($sum:expr; $($field:ident)*) => { $($sum(&mut self.$field, other.$field);)* };
         }
-        each!(u64::add_assign; cases functions runs compilations issued issued_again issued_in_host_code branches divergent_branches
+        each!(u64::add_assign; cases functions runs compilations issued branches divergent_branches
             unprofiled proved);
-        each!(merge; operations compiled_operations constructs machines strategies predicated_branches
+        each!(merge; issued_again issued_in_host_code operations compiled_operations constructs machines strategies predicated_branches
             endings refused);
         self.unproved.extend(other.unproved);
     }

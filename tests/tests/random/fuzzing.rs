@@ -123,6 +123,12 @@ fn assert_host_code(reached: &Counts, less: u64) {
         ("host code left for guard", 100),
         ("host code left for end", 10),
         ("host code left for entry", 200),
+        ("recorded code regions", 200),
+        ("recorded code instructions", 100_000),
+        ("recorded code left for budget", 300),
+        ("recorded code left for foreign", 5000),
+        ("recorded code left for guard", 50),
+        ("recorded code left for entry", 180),
     ] {
         assert!(reached[what] > least / less, "{what}: {reached:?}");
     }

@@ -27,7 +27,7 @@ impl Filling<'_, '_, '_> {
             let value = self.operation(b, ty);
             self.made[node].push((value, ty));
         }
-        if self.choices.once_in(5) {
+        if self.choices.once_in(4) {
             self.store(b);
         }
         if self.choices.below(3) > 0 {

@@ -2,7 +2,7 @@
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::types::I32;
-use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Opcode, Type, Value};
+use cranelift_codegen::ir::{AtomicRmwOp, InstBuilder, MemFlagsData, Opcode, Type, Value};
 use cranelift_frontend::FunctionBuilder as Builder;
 
 use super::super::body::typed;
@@ -13,6 +13,12 @@ use super::fill::{Count, DATA, DATA_WORDS, Filling, TABLE_WORDS};
 const OPERATIONS: [Opcode; 11] = {
     use Opcode::*;
     [Iadd, Iadd, Iadd, Isub, Imul, Band, Bor, Bxor, Ishl, Sshr, Smin]
+};
+
+/// Operations on memory that all machines with atomic ones have.
+const ATOMIC_OPS: [AtomicRmwOp; 6] = {
+    use AtomicRmwOp::*;
+    [Add, Sub, Xor, Xchg, Umin, Smax]
 };
 
 impl Filling<'_, '_, '_> {
@@ -118,12 +124,31 @@ impl Filling<'_, '_, '_> {
         (at * self.family.word_int().bytes()).cast_signed()
     }
 
-    /// Writes a number to the work-item's memory.
+    /// Writes a number to the work-item's memory, which takes the place of another one in one go or not.
     pub(super) fn store(&mut self, b: &mut Builder<'_>) {
-        let ty = self.choices.one(self.family.ints());
+        let word = self.family.word_int();
+        let flags = MemFlagsData::new().with_aligned();
+        let ty =
+            if self.choices.below(2) == 0 { self.choices.one(self.family.ints()) } else { word };
         let value = self.leaf(b, ty);
         let offset = self.data_offset();
-        b.ins().store(MemFlagsData::new().with_aligned(), value, self.own, offset);
+        if ty != word || self.choices.below(2) == 0 {
+            b.ins().store(flags, value, self.own, offset);
+            return;
+        }
+        self.atomics += 1;
+        let address = b.ins().iadd_imm_s(self.own, i64::from(offset));
+        let old = match self.choices.below(4) {
+            0 => {
+                let expected = self.leaf(b, word);
+                b.ins().atomic_cas(flags, address, expected, value)
+            }
+            _ => {
+                let op = self.choices.one(&ATOMIC_OPS);
+                b.ins().atomic_rmw(word, flags, op, address, value)
+            }
+        };
+        self.made[self.at].push((old, word));
     }
 
     /// A word that depends on a value.
