@@ -40,6 +40,7 @@ mod module;
 mod prologue;
 mod reader;
 mod sets;
+mod tails;
 mod types;
 mod unit;
 mod values;

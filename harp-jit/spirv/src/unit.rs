@@ -16,6 +16,7 @@ use crate::error::{Result, SpirvErrorKind};
 use crate::escape::Variables;
 use crate::module::{Function, Global, SpirvModule};
 use crate::reader::Id;
+use crate::tails::{Tails, tails};
 
 /// The most instructions of functions whose code is put into their callers: beyond, functions are called.
 const MAX_INLINED: usize = 1 << 16;
@@ -71,6 +72,7 @@ pub(crate) struct Unit<'m> {
     pub(crate) pending: Vec<Id>,
     math: HashMap<(Math, Float), FuncId>,
     variables: HashMap<Id, Rc<Variables>>,
+    tails: HashMap<Id, Rc<Tails>>,
     recursive: HashMap<Id, bool>,
     inlined: usize,
 }
@@ -97,6 +99,7 @@ impl<'m> Unit<'m> {
             pending: Vec::new(),
             math: HashMap::new(),
             variables: HashMap::new(),
+            tails: HashMap::new(),
             recursive: HashMap::new(),
             inlined: 0,
         }
@@ -358,6 +361,13 @@ impl<'m> Unit<'m> {
         let recursive = callees.any(|callee| module.reachable(callee).contains(&function));
         self.recursive.insert(function, recursive);
         recursive
+    }
+
+    /// The blocks of a function that leave loops to which they belong.
+    pub(crate) fn tails(&mut self, function: &Function) -> Rc<Tails> {
+        let module = self.module;
+        let entry = self.tails.entry(function.id);
+        Rc::clone(entry.or_insert_with(|| Rc::new(tails(module, function))))
     }
 
     /// What a function does with its variables.

@@ -130,7 +130,7 @@ pub(crate) struct Prepared {
 }
 
 /// Brings a function to canonical form and analyses it; `known` is what the caller knows about the function, and `loads`
-/// whether lanes may share what they load.
+/// whether lanes may share what they load. The first `of_program` instructions are the program's, others only count.
 ///
 /// # Errors
 ///
@@ -139,6 +139,7 @@ pub(crate) fn prepare(
     mut func: Function,
     known: Known<'_>,
     loads: Loads,
+    of_program: usize,
     clock: &Clock,
 ) -> Result<Prepared, TooMany> {
     clock.begin(Stage::Divergence);
@@ -152,7 +153,9 @@ pub(crate) fn prepare(
             graph = facts.into_graph();
             continue;
         }
-        let regions = Regions::find(&func, &facts);
+        let own = calls_since(&func, of_program);
+        let gathering = shared_headers::gathering(&func, known.callees, &own);
+        let regions = Regions::find(&func, &facts, &gathering);
         clock.begin(Stage::Divergence);
         let joined = waiting_loops::join(&mut func, &facts, &regions, known.callees, &mut steering);
         if joined || calls::make_convergent(&mut func, &facts, &regions, &mut steering) {

@@ -43,7 +43,8 @@ pub(crate) struct Region {
     /// The divergent branches that belong to no smaller region.
     pub(crate) branches: Vec<usize>,
     /// Whether the region is one branch and the nodes up to its immediate post-dominator, so that split and
-    /// join suffice.
+    /// join suffice. They do not where both sides lead to a node in the region at which lanes gather, as where a loop is
+    /// left on one side, mostly not: `if (d) { if (u) break; } barrier`.
     pub(crate) nested: bool,
     /// The smallest enclosing region on its level.
     pub(crate) parent: Option<RegionId>,
@@ -64,8 +65,13 @@ pub(crate) struct Regions {
 }
 
 impl Regions {
-    /// Finds the regions of `func`; `facts` are the facts about it.
-    pub(crate) fn find(func: &Function, facts: &Uniformity) -> Regions {
+    /// Finds the regions of `func`; `facts` are the facts about it. In the blocks `gathering` lanes wait for others or look at
+    /// what these have.
+    pub(crate) fn find(
+        func: &Function,
+        facts: &Uniformity,
+        gathering: &EntitySet<Block>,
+    ) -> Regions {
         let mut result = Regions::default();
         let levels = facts.flow().levels();
         for id in levels.ids() {
@@ -73,7 +79,7 @@ impl Regions {
             let divergent: Vec<usize> = (0..level.nodes.len())
                 .filter(|&node| result.divides(func, facts, level.nodes[node]))
                 .collect();
-            result.find_on(facts.flow(), id, &divergent);
+            result.find_on(facts.flow(), id, &divergent, gathering);
         }
         result.nest();
         result
@@ -92,8 +98,22 @@ impl Regions {
         }
     }
 
-    fn find_on(&mut self, flow: &Flow, id: LevelId, divergent: &[usize]) {
+    fn find_on(
+        &mut self,
+        flow: &Flow,
+        id: LevelId,
+        divergent: &[usize],
+        gathering: &EntitySet<Block>,
+    ) {
         let level = flow.levels().level(id);
+        let gathers = |&node: &usize| {
+            let mut blocks = flow.levels().blocks(id, node..node + 1).into_iter();
+            blocks.any(|block| gathering.contains(block))
+        };
+        let gathering: Vec<usize> = match gathering.is_empty() {
+            true => Vec::new(),
+            false => (0..level.end()).filter(gathers).collect(),
+        };
         let mut known: HashMap<(usize, usize), RegionId> = HashMap::new();
         let mut outwards = Outwards::new();
         let mut left = false;
@@ -104,6 +124,7 @@ impl Regions {
             if let Node::Loop(inner) = level.nodes[branch] {
                 region.nested &= flow.levels().exits(inner).len() < 3;
             }
+            region.nested = region.nested && !lanes_gather_in(level, &region, &gathering);
             match known.get(&(region.head, region.end)) {
                 Some(&RegionId(same)) => {
                     self.regions[same].nested &= region.nested;
@@ -236,6 +257,29 @@ impl Regions {
         let blocks = |region: &Region| flow.levels().blocks(region.level, region.nodes.clone());
         order.into_iter().flat_map(blocks).collect()
     }
+}
+
+/// Whether lanes that take different paths at the head of a region may come to the same one of its nodes that are in `gathering`,
+/// an ascending list.
+fn lanes_gather_in(level: &Level, region: &Region, gathering: &[usize]) -> bool {
+    let Region { head, ref nodes, .. } = *region;
+    let first = gathering.partition_point(|&node| node <= head);
+    let here = &gathering[first..gathering.partition_point(|&node| node < nodes.end)];
+    let Some(last) = here.last() else { return false };
+    let nodes = head + 1..last + 1;
+    // The sides from which each node behind the head is reached, as bits.
+    let mut sides = vec![0_u32; nodes.len()];
+    for (side, &next) in level.succs[head].iter().enumerate() {
+        if nodes.contains(&next) {
+            sides[next - nodes.start] |= 1 << side.min(31);
+        }
+    }
+    for node in nodes.clone() {
+        for &next in level.succs[node].iter().filter(|next| nodes.contains(*next)) {
+            sides[next - nodes.start] |= sides[node - nodes.start];
+        }
+    }
+    here.iter().any(|&node| sides[node - nodes.start].count_ones() > 1)
 }
 
 /// The smallest region that contains `branch` and everything its lanes can run until they reconverge.

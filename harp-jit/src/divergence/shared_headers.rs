@@ -29,6 +29,7 @@ use super::edges::{Edge, destinations, edges_to, hand_on};
 use crate::analysis::Callees;
 use crate::intrinsic::Intrinsic;
 use crate::legalize;
+use crate::plan::Own;
 
 /// An edge to a header, a back edge or an entry, and the arguments that it passes.
 struct Way {
@@ -65,10 +66,20 @@ pub(crate) fn divide(func: &mut Function, callees: &dyn Callees) {
 
 /// The blocks in which lanes may wait for others.
 pub(super) fn waiting(func: &Function, callees: &dyn Callees) -> EntitySet<Block> {
+    blocks_with(func, |inst| may_wait(func, inst, callees))
+}
+
+/// The blocks in which lanes of the program may wait for others, or look at what these have: by no call that is the compiler's
+/// `own`.
+pub(super) fn gathering(func: &Function, callees: &dyn Callees, own: &Own) -> EntitySet<Block> {
+    let looks = |inst| Intrinsic::of_call(func, inst).is_some_and(|it| !it.is_private());
+    blocks_with(func, |inst| (looks(inst) || may_wait(func, inst, callees)) && !own.contains(inst))
+}
+
+fn blocks_with(func: &Function, is_one: impl Fn(Inst) -> bool) -> EntitySet<Block> {
     let mut found = EntitySet::new();
     for block in func.layout.blocks() {
-        let mut insts = func.layout.block_insts(block);
-        if insts.any(|inst| may_wait(func, inst, callees)) {
+        if func.layout.block_insts(block).any(&is_one) {
             found.insert(block);
         }
     }

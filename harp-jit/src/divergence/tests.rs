@@ -51,7 +51,8 @@ pub(super) fn planned(func: &Function) -> (Function, Plan) {
 fn managed(func: &Function, loads: Loads, change: impl FnOnce(&mut Prepared)) -> (Function, Plan) {
     let mut func = func.clone();
     legalize::after(&mut func);
-    let mut prepared = prepare(func, Known::KERNEL, loads, &Clock::new()).unwrap();
+    let insts = func.dfg.num_insts();
+    let mut prepared = prepare(func, Known::KERNEL, loads, insts, &Clock::new()).unwrap();
     prepared.facts.flow().check_meetings(&prepared.func);
     change(&mut prepared);
     verify(&prepared.func);

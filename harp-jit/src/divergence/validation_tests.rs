@@ -127,7 +127,8 @@ fn calls_of_one_target_after_the_other_are_the_same_calls() {
             return
         }",
     );
-    let prepared = prepare(func.clone(), Known::KERNEL, Loads::Each, &Clock::new()).unwrap();
+    let insts = func.dfg.num_insts();
+    let prepared = prepare(func.clone(), Known::KERNEL, Loads::Each, insts, &Clock::new()).unwrap();
     let plan = Plan::unsplit(prepared.own);
     validate::rearranged(&func, &prepared.func, &plan, Known::KERNEL, 1).unwrap();
     let (after, plan) = planned(&func);

@@ -74,7 +74,8 @@ fn prepare_from(
 ) -> Result<(Prepared, Branches), CompileError> {
     clock.begin(Stage::Divergence);
     shared_headers::divide(&mut func, &unit.callees());
-    let (prepared, branches) = canonical_form(func, unit, clock)?;
+    let insts = func.dfg.num_insts();
+    let (prepared, branches) = canonical_form(func, insts, unit, clock)?;
     let Some(argument) = unit.counters else { return Ok((prepared, branches)) };
     let Prepared { mut func, steering, own, .. } = prepared;
     if let Some(before) = before {
@@ -85,7 +86,7 @@ fn prepare_from(
     if let Some(before) = before {
         before.clone_from(&func);
     }
-    let (mut prepared, counted) = canonical_form(func, unit, clock)?;
+    let (mut prepared, counted) = canonical_form(func, insts, unit, clock)?;
     prepared.steering.extend(steering.iter());
     if !counted.ids().eq(branches.ids()) {
         let message = format!("`{}`: its branches are others with counters", unit.name);
@@ -114,14 +115,15 @@ fn different(error: &Difference, unit: Unit<'_>) -> CompileError {
 
 fn canonical_form(
     func: Function,
+    of_program: usize,
     unit: Unit<'_>,
     clock: &Clock,
 ) -> Result<(Prepared, Branches), CompileError> {
     let (name, callees) = (unit.name, unit.callees());
     let known = Known { params: unit.params(), callees: &callees };
     let loads = if super::shares(unit) { Loads::Once } else { Loads::Each };
-    let prepared =
-        divergence::prepare(func, known, loads, clock).map_err(|error| error.explain(name))?;
+    let prepared = divergence::prepare(func, known, loads, of_program, clock)
+        .map_err(|error| error.explain(name))?;
     callees
         .check(&prepared.func, &prepared.facts)
         .map_err(|message| CompileError::Invalid { kernel: name.to_owned(), message })?;

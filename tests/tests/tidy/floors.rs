@@ -112,7 +112,7 @@ const CRATES: [(&str, Floors); 11] = [
             &["constants", "values"],
             &["fold"],
             &["module"],
-            &["escape"],
+            &["escape", "tails"],
             &["unit"],
             &["function"],
             &["half"],

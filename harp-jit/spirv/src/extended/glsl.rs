@@ -11,7 +11,7 @@ use crate::function::Translator;
 use crate::instruction::Of;
 use crate::reader::{Id, Instruction};
 use crate::types::Kind;
-use crate::values::Parts;
+use crate::values::{Parts, Val};
 
 /// The functions of harp-libm that are instructions, component by component.
 fn math_row(op: Gl) -> Option<Math> {
@@ -45,7 +45,6 @@ fn math_row(op: Gl) -> Option<Math> {
         Gl::Fma => Math::Fma,
         Gl::FMin | Gl::NMin => Math::Fmin,
         Gl::FMax | Gl::NMax => Math::Fmax,
-        Gl::Ldexp => Math::Ldexp,
         _ => return None,
     })
 }
@@ -97,6 +96,7 @@ impl Translator<'_, '_, '_> {
             Gl::Distance => self.length(inst, 2, false)?,
             Gl::Normalize => self.normalize(inst, false)?,
             Gl::FaceForward | Gl::Reflect | Gl::Refract => self.direction(inst, op)?,
+            Gl::Ldexp => self.load_exponent(inst)?,
             Gl::Modf => self.math(inst, Math::Modf)?,
             Gl::Frexp => self.math(inst, Math::Frexp)?,
             Gl::ModfStruct => self.pair(inst, Math::Modf)?,
@@ -132,9 +132,33 @@ impl Translator<'_, '_, '_> {
         }
     }
 
+    /// A float times 2 to the power of an integer, which may be of any width.
+    fn load_exponent(&mut self, inst: Instruction<'_>) -> Result<()> {
+        let x = self.vector_of(inst.word(0)?, Of::Float)?;
+        let exponent = self.vector_of(inst.word(1)?, Of::Int)?;
+        let parts = exponent.parts.iter().map(|&part| self.exponent(part)).collect();
+        let exponent = Val::new(exponent.ty, parts);
+        let mut results = self.math_of(Math::Ldexp, x.ty, &[&x, &exponent])?.into_iter();
+        let result = results.next().ok_or_else(missing)?;
+        self.check_parts(inst.ty, &result)?;
+        self.set(inst, result)
+    }
+
+    /// The number of 32 bits that is nearest to an exponent.
+    fn exponent(&mut self, exponent: ir::Value) -> ir::Value {
+        if self.b.func.dfg.value_type(exponent) != types::I64 {
+            return self.resized(exponent, types::I32, true);
+        }
+        let [least, most] =
+            [i32::MIN, i32::MAX].map(|limit| self.b.ins().iconst(types::I64, i64::from(limit)));
+        let exponent = self.b.ins().smax(exponent, least);
+        let exponent = self.b.ins().smin(exponent, most);
+        self.b.ins().ireduce(types::I32, exponent)
+    }
+
     /// A function whose two results are the members of a structure.
     fn pair(&mut self, inst: Instruction<'_>, math: Math) -> Result<()> {
-        let value = self.vector_of(*inst.operands.first().ok_or_else(missing)?, Of::Float)?;
+        let value = self.vector_of(inst.word(0)?, Of::Float)?;
         let parts: Parts = self.math_of(math, value.ty, &[&value])?.into_iter().flatten().collect();
         self.check_parts(inst.ty, &parts)?;
         self.set(inst, parts)

@@ -19,6 +19,7 @@ use crate::escape::Variables;
 use crate::module::{self, Function, SpirvModule};
 use crate::prologue::{GLOBAL_ID, Prologue};
 use crate::reader::{Id, Instruction, is_terminator};
+use crate::tails::Tails;
 use crate::types::Kind;
 use crate::unit::Unit;
 use crate::values::{Def, Parts, Val};
@@ -58,6 +59,7 @@ pub(crate) struct Frame {
     values: HashMap<Id, Def>,
     blocks: HashMap<Id, Target>,
     variables: Rc<Variables>,
+    tails: Rc<Tails>,
     /// The block that is translated.
     label: Id,
     /// Where a return goes to, unless it is one.
@@ -98,12 +100,13 @@ impl<'m> Translator<'_, '_, 'm> {
             let what = format!("the function `{name}`, which is imported,");
             return Err(SpirvErrorKind::unsupported(what));
         }
-        let variables = self.unit.variables(function);
+        let (variables, tails) = (self.unit.variables(function), self.unit.tails(function));
         let params = function.params.iter().map(|&(id, _)| id);
         let mut values = HashMap::with_capacity(function.len().min(MAX_RESERVED));
         values.extend(params.zip(args));
         let is_call = matches!(&function.blocks[..], [block] if block.end - block.start <= 2);
-        let inner = Frame { values, blocks: HashMap::new(), variables, label: 0, exit, is_call };
+        let (blocks, label) = (HashMap::new(), 0);
+        let inner = Frame { values, blocks, variables, tails, label, exit, is_call };
         let outer = std::mem::replace(&mut self.frame, inner);
         let outer_at = self.at;
         self.depth += 1;

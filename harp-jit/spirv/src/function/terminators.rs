@@ -1,14 +1,15 @@
 //! The ends of blocks, where they lead to, and the order in which blocks are translated.
 
+use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, Block, BlockArg, InstBuilder, TrapCode, types};
 use cranelift_frontend::Switch;
 use hashbrown::{HashMap, HashSet};
 use rspirv::spirv::Op;
 
-use super::Translator;
+use super::{Target, Translator};
 use crate::error::{Result, SpirvErrorKind};
 use crate::module::{self, Function, SpirvModule};
-use crate::reader::{Id, Instruction};
+use crate::reader::{Id, Instruction, op_name};
 use crate::values::Val;
 
 /// The trap of an `OpUnreachable` that is reached: `user130`.
@@ -17,6 +18,7 @@ const UNREACHABLE: TrapCode = TrapCode::unwrap_user(130);
 impl Translator<'_, '_, '_> {
     /// Translates the end of a block.
     pub(super) fn terminator(&mut self, inst: Instruction<'_>) -> Result<()> {
+        self.ways_back();
         match inst.op {
             Op::Branch => {
                 let (block, args) = self.edge(inst.word(0)?)?;
@@ -29,7 +31,11 @@ impl Translator<'_, '_, '_> {
                 self.b.ins().brif(condition, yes, &yes_args, no, &no_args);
             }
             Op::Switch => self.switch(inst)?,
-            Op::Return | Op::Kill | Op::TerminateInvocation => self.leave(&[]),
+            Op::Return => self.leave(&[]),
+            // Only fragment shaders have them.
+            op @ (Op::Kill | Op::TerminateInvocation) => {
+                return Err(SpirvErrorKind::unsupported(op_name(op)));
+            }
             Op::ReturnValue => {
                 let value = self.value(inst.word(0)?)?;
                 self.check_result(&value)?;
@@ -40,6 +46,22 @@ impl Translator<'_, '_, '_> {
             }
         }
         Ok(())
+    }
+
+    /// Adds the ways back that the current block needs before its terminator. They are taken if the argument block is at
+    /// address 0, where it never is.
+    fn ways_back(&mut self) {
+        let tails = self.frame.tails.clone();
+        for header in tails.get(&self.frame.label).into_iter().flatten() {
+            let Some(&Target { block, .. }) = self.frame.blocks.get(header) else { continue };
+            let same: Vec<BlockArg> =
+                self.b.block_params(block).iter().map(|&param| param.into()).collect();
+            let arguments = self.prologue.argument_block;
+            let never = self.b.ins().icmp_imm_u(IntCC::Equal, arguments, 0);
+            let leaves = self.b.create_block();
+            self.b.ins().brif(never, block, &same, leaves, &[]);
+            self.b.switch_to_block(leaves);
+        }
     }
 
     /// Checks that a returned value has the scalars that the caller expects.

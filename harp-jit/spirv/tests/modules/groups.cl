@@ -166,3 +166,40 @@ kernel void neighbours(global int *out, int distance) {
     barrier(CLK_LOCAL_MEM_FENCE);
     out[get_global_id(0)] = first[i + distance] + second[i];
 }
+
+// On one side of a branch work-items may leave the loop or the kernel before the barrier, which none does unless `limit` is large.
+
+kernel void may_break(global int *out, local int *tile, int limit) {
+    int l = get_local_id(0), n = get_local_size(0), x = l;
+    for (int i = 0; i < 3; i++) {
+        if (l & 1) {
+            x += i;
+            if (limit > 100)
+                break;
+        } else {
+            do {
+                x += 3;
+                if (limit > 90)
+                    return;
+            } while (x % 5);
+        }
+        tile[l] = x;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        x += tile[(l + 1) % n];
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    out[get_global_id(0)] = x;
+}
+
+kernel void may_return(global int *out, local int *tile, int limit) {
+    int l = get_local_id(0), n = get_local_size(0), x = l;
+    if (l > n / 4) {
+        x *= 2;
+        if (limit > 100)
+            return;
+        x += 7;
+    }
+    tile[l] = x;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    out[get_global_id(0)] = x + tile[n - 1 - l];
+}

@@ -416,3 +416,24 @@ fn halves_are_vectors_and_matrices() {
         }
     });
 }
+
+#[test]
+fn exponents_have_any_width() {
+    let exponents = [0, 1, -1, 10, -20, 100, 127, -128, 126, -149, 300, -300];
+    let cases: Vec<(f32, i32)> =
+        singles().into_iter().flat_map(|x| exponents.map(|e| (x, e))).take(240).collect();
+    let (xs, es): (Vec<_>, Vec<_>) = cases.iter().copied().unzip();
+    crate::shaders::everywhere("exponents", |case| {
+        let out = case.zeros::<f32>(3 * cases.len());
+        let args = [Arg::from(&case.buffer(&xs)), Arg::from(&case.buffer(&es)), Arg::from(&out)];
+        case.launch("main", crate::shaders::groups(cases.len(), 4), &args);
+        for (&(x, e), found) in cases.iter().zip(case.read(&out).chunks(3)) {
+            let by = |exponent: i32| (f64::from(x) * f64::from(exponent).exp2()) as f32;
+            // 2 to the power of 32 and more leaves nothing, or all.
+            let far = by(e.signum() * 600);
+            for (given, wanted) in found.iter().zip([by(e), by(i32::from(e as i8)), far]) {
+                same!(*given, wanted, "{x} times 2 to the {e} on {case}");
+            }
+        }
+    });
+}

@@ -358,3 +358,35 @@ fn arrays_end_where_others_begin() {
         assert_eq!(name, "first", "{case}");
     });
 }
+
+/// All work-items come to a barrier together, though some are behind a branch from which others might have left.
+#[test]
+fn barriers_behind_ways_out_that_nobody_takes() {
+    everywhere("groups", |case| {
+        let group = case.arch.lanes().max(4) as usize / 2 * 2;
+        let config = LaunchConfig::grid_1d(2 * group).with_groups_1d(group);
+        let given = |kernel| {
+            let out = case.zeros::<i32>(2 * group);
+            let args = [Arg::from(&out), Arg::group::<i32>(group), 5.into()];
+            case.launch(kernel, config, &args);
+            case.read(&out)
+        };
+        let ids = || 0..group as i32;
+        let mut x: Vec<i32> = ids().collect();
+        for round in 0..3 {
+            for (l, x) in ids().zip(&mut x) {
+                match l & 1 {
+                    1 => *x += round,
+                    _ => *x = ((*x + 3)..).step_by(3).find(|x| x % 5 == 0).unwrap(),
+                }
+            }
+            x = (0..group).map(|l| x[l] + x[(l + 1) % group]).collect();
+        }
+        assert_eq!(given("may_break"), x.repeat(2), "{case}");
+
+        let quarter = group as i32 / 4;
+        let x: Vec<i32> = ids().map(|l| if l > quarter { 2 * l + 7 } else { l }).collect();
+        let wanted: Vec<i32> = (0..group).map(|l| x[l] + x[group - 1 - l]).collect();
+        assert_eq!(given("may_return"), wanted.repeat(2), "{case}");
+    });
+}

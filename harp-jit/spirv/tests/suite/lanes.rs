@@ -155,3 +155,36 @@ fn groups_multiply_and_combine_bits_and_truth_values() {
         }
     });
 }
+
+/// What lanes do before they leave a loop belongs to the round in which they leave it.
+#[test]
+fn lanes_leave_loops_in_rounds() {
+    everywhere("rounds", |case| {
+        let (len, group) = (48, 24);
+        let keys: Vec<u32> = (0..len).map(|n| n * 7 % 5 * (n / 3 % 2)).collect();
+        let lanes = usize::from(case.arch.lanes());
+        let counts = case.zeros::<u32>(3 * keys.len());
+        let args = [Arg::from(&case.buffer(&keys)), Arg::from(&counts)];
+        case.launch("rounds", groups(keys.len(), group), &args);
+        let counts = case.read(&counts);
+        let mut start = 0;
+        for warp in keys.chunks(group).flat_map(|group| group.chunks(lanes)) {
+            let mut seen: Vec<u32> = Vec::new();
+            for (i, key) in (start..).zip(warp) {
+                let is_first = !seen.contains(key);
+                if is_first {
+                    seen.push(*key);
+                }
+                let round = seen.iter().position(|other| other == key).unwrap() as u32;
+                let count = warp.iter().filter(|other| *other == key).count() as u32;
+                let wanted = [count, round + if is_first { 100 } else { 0 }, count];
+                assert_eq!(counts[3 * i..][..3], wanted, "work-item {i} on {case}");
+            }
+            start += warp.len();
+        }
+
+        let words = case.zeros::<u32>(2);
+        case.launch("turns", groups(keys.len(), group), &[Arg::from(&words)]);
+        assert_eq!(case.read(&words), [0, len], "{case}");
+    });
+}

@@ -2,7 +2,7 @@
 
 use harp_jit::ir::condcodes::IntCC;
 use harp_jit::ir::{AtomicRmwOp, Value, types};
-use harp_jit::{ArchId, KernelBuilder, ParamType};
+use harp_jit::{ArchId, KernelBuilder, ParamType, Reduction};
 use harp_runtime::LaunchConfig;
 
 use super::{compile, compile_all, device, run};
@@ -245,5 +245,49 @@ fn active_lanes_take_turns_in_order() {
         });
         let out = run(&device(arch, 1), &kernel, LaunchConfig::grid_1d(7), &[0]);
         assert_eq!(out, [135], "{id}");
+    }
+}
+
+/// In a loop, odd lanes may leave on their side of a branch, which none does before round 2: before, all lanes are together
+/// behind the branch.
+#[test]
+fn lanes_are_together_again_where_others_could_have_left() {
+    for id in ["4w8/8/8/2", "8b32/16/8/2", "4w8/2/8/1+x", "harp64+x", "4w64/64/8/4"] {
+        let arch: ArchId = id.parse().unwrap();
+        let kernels = compile_all(arch, |b| {
+            let data = b.param(ParamType::Pointer);
+            let (i, word) = (b.global_id(0), b.word_int());
+            let size = b.global_size(0);
+            let limit = b.load_elem(word, data, i);
+            let [head, odd, stays, votes, end] = [0; 5].map(|_| b.create_block());
+            let round = b.append_block_param(head, word);
+            let zero = b.ins().iconst(word, 0);
+            b.ins().jump(head, &[zero.into()]);
+            b.switch_to_block(head);
+            let is_odd = b.ins().band_imm_u(i, 1);
+            b.ins().brif(is_odd, odd, &[], votes, &[]);
+            b.switch_to_block(odd);
+            let leaves = b.ins().icmp(IntCC::Equal, round, limit);
+            b.ins().brif(leaves, end, &[], stays, &[]);
+            b.switch_to_block(stays);
+            b.ins().jump(votes, &[]);
+            b.switch_to_block(votes);
+            let one = b.ins().iconst(word, 1);
+            let count = b.reduce(Reduction::Iadd, one);
+            let next = b.ins().iadd(round, one);
+            let start = b.ins().imul(size, next);
+            let index = b.ins().iadd(start, i);
+            b.store_elem(count, data, index);
+            let goes_on = b.ins().icmp_imm_u(IntCC::UnsignedLessThan, next, 4);
+            b.ins().brif(goes_on, head, &[next.into()], end, &[]);
+            b.switch_to_block(end);
+        });
+        for kernel in &kernels {
+            let mut words = vec![2; 8];
+            words.resize(5 * 8, -1);
+            let out = run(&device(arch, 1), kernel, LaunchConfig::grid_1d(8), &words);
+            let left = [4, u32::MAX].repeat(4);
+            assert_eq!(out[8..], [vec![8; 16], left.repeat(2)].concat(), "{arch}");
+        }
     }
 }

@@ -1,0 +1,201 @@
+//! Blocks from which work-items leave a structured loop, and that still belong to it.
+//!
+//! All blocks that a loop's header dominates and its merge block does not belong to the round in which they are run, also
+//! where no way leads back from them: `for (;;) { if (key == first(key)) { sum = add(value); break; } }` adds the values of
+//! those that have this key. In a control-flow graph such a block is outside of the loop, and those that leave it in
+//! different rounds wait there for each other. Where they look at what others in their subgroup have, or take turns by atomic
+//! accesses, as with a lock that the block releases, this makes a difference. So these blocks get a way back to the header,
+//! which nobody takes.
+//!
+//! Loops with barriers are left as they are: all work-items run their rounds together.
+
+use hashbrown::{HashMap, HashSet};
+use rspirv::spirv::Op;
+use smallvec::SmallVec;
+
+use crate::module::{self, Function, SpirvModule};
+use crate::reader::{Id, op_name};
+
+/// Headers of loops, by the labels of blocks that leave them and need a way back.
+pub(crate) type Tails = HashMap<Id, SmallVec<[Id; 1]>>;
+
+/// What happens in a block, the functions that it calls included.
+#[derive(Clone, Copy, Debug, Default)]
+struct Does {
+    /// Looks at what others in the subgroup have.
+    looks: bool,
+    /// Accesses memory atomically.
+    takes_turns: bool,
+    /// Waits for the work-group.
+    waits: bool,
+}
+
+impl Does {
+    fn and(self, other: Does) -> Does {
+        Does {
+            looks: self.looks || other.looks,
+            takes_turns: self.takes_turns || other.takes_turns,
+            waits: self.waits || other.waits,
+        }
+    }
+}
+
+/// The blocks of a function that need ways back.
+pub(crate) fn tails(module: &SpirvModule, function: &Function) -> Tails {
+    let mut tails = Tails::new();
+    if !function.blocks.iter().any(|block| merge_of(module, block).is_some()) {
+        return tails;
+    }
+    let mut called = HashMap::new();
+    let does: Vec<Does> =
+        function.blocks.iter().map(|block| does(module, block, &mut called)).collect();
+    if !does.iter().any(|block| block.looks || block.takes_turns) {
+        return tails;
+    }
+    let graph = Graph::new(module, function);
+    for (header, block) in function.blocks.iter().enumerate() {
+        let Some(merge) = merge_of(module, block).and_then(|merge| graph.numbers.get(&merge))
+        else {
+            continue;
+        };
+        for tail in graph.tails(header, *merge, &does) {
+            tails.entry(function.blocks[tail].label).or_default().push(block.label);
+        }
+    }
+    tails
+}
+
+/// The merge block of a loop's header.
+fn merge_of(module: &SpirvModule, block: &module::Block) -> Option<Id> {
+    let insts = (block.start..block.end).map(|at| module.code.get(at));
+    let mut merges = insts.filter(|inst| inst.op == Op::LoopMerge);
+    merges.next()?.operands.first().copied()
+}
+
+fn does(module: &SpirvModule, block: &module::Block, called: &mut HashMap<Id, Does>) -> Does {
+    let mut all = Does::default();
+    for at in block.start..block.end {
+        let inst = module.code.get(at);
+        let name = match inst.op {
+            Op::FunctionCall => {
+                let callee = inst.operands.first().and_then(|id| module.functions.get(id));
+                let of_callee = callee.map(|callee| function_does(module, callee, called));
+                all = all.and(of_callee.unwrap_or_default());
+                continue;
+            }
+            op => op_name(op),
+        };
+        let is_of_subgroup =
+            name.starts_with("OpGroupNonUniform") || name.starts_with("OpSubgroup");
+        all = all.and(Does {
+            looks: is_of_subgroup,
+            takes_turns: name.starts_with("OpAtomic"),
+            // Group operations may be about work-groups.
+            waits: inst.op == Op::ControlBarrier || name.starts_with("OpGroup") && !is_of_subgroup,
+        });
+    }
+    all
+}
+
+fn function_does(
+    module: &SpirvModule,
+    function: &Function,
+    called: &mut HashMap<Id, Does>,
+) -> Does {
+    if let Some(&known) = called.get(&function.id) {
+        return known;
+    }
+    // What a recursive call does is found in the first one.
+    called.insert(function.id, Does::default());
+    let blocks = function.blocks.iter();
+    let all = blocks.fold(Does::default(), |all, block| all.and(does(module, block, called)));
+    called.insert(function.id, all);
+    all
+}
+
+/// The blocks of a function by their numbers.
+struct Graph {
+    numbers: HashMap<Id, usize>,
+    succs: Vec<SmallVec<[usize; 2]>>,
+    preds: Vec<SmallVec<[usize; 2]>>,
+    /// Whether each block ends where nobody comes.
+    is_unreachable: Vec<bool>,
+}
+
+impl Graph {
+    fn new(module: &SpirvModule, function: &Function) -> Graph {
+        let labels = function.blocks.iter().map(|block| block.label);
+        let numbers: HashMap<Id, usize> = labels.zip(0..).collect();
+        let succs: Vec<SmallVec<[usize; 2]>> = function
+            .blocks
+            .iter()
+            .map(|block| {
+                let labels = module.successors(block).into_iter();
+                labels.filter_map(|label| numbers.get(&label).copied()).collect()
+            })
+            .collect();
+        let mut preds = vec![SmallVec::new(); succs.len()];
+        for (from, succs) in succs.iter().enumerate() {
+            succs.iter().for_each(|&to: &usize| preds[to].push(from));
+        }
+        let last = |block: &module::Block| module.code.get(block.end - 1).op;
+        let is_unreachable =
+            function.blocks.iter().map(|block| last(block) == Op::Unreachable).collect();
+        Graph { numbers, succs, preds, is_unreachable }
+    }
+
+    /// The blocks that leave the loop behind something that is to be done in a round.
+    fn tails(&self, header: usize, merge: usize, does: &[Does]) -> Vec<usize> {
+        let before = reached(0, &self.succs, |block| block != header);
+        let mut inside = reached(header, &self.succs, |block| block != merge);
+        inside.retain(|block| *block == header || !before.contains(block));
+        let latches = self.preds[header].iter().filter(|latch| inside.contains(*latch));
+        let mut rounds: HashSet<usize> = HashSet::from([header]);
+        for &latch in latches {
+            rounds.extend(reached(latch, &self.preds, |block| {
+                block != header && inside.contains(&block)
+            }));
+        }
+        let (mut all, mut of_rounds) = (Does::default(), Does::default());
+        for &block in &inside {
+            all = all.and(does[block]);
+            if rounds.contains(&block) {
+                of_rounds = of_rounds.and(does[block]);
+            }
+        }
+        if all.waits {
+            return Vec::new();
+        }
+        let is_tail = |block: &usize| inside.contains(block) && !rounds.contains(block);
+        let matters =
+            |block: &usize| does[*block].looks || does[*block].takes_turns && of_rounds.takes_turns;
+        let mut behind = HashSet::new();
+        for &block in inside.iter().filter(|block| is_tail(block) && matters(block)) {
+            behind.extend(reached(block, &self.succs, |block| is_tail(&block)));
+        }
+        let leaves = |block: &usize| {
+            let succs = &self.succs[*block];
+            succs.is_empty() && !self.is_unreachable[*block]
+                || succs.iter().any(|to| !inside.contains(to))
+        };
+        behind.into_iter().filter(leaves).collect()
+    }
+}
+
+/// The blocks that are reached from one, itself included, through those that are `open`.
+fn reached(
+    from: usize,
+    edges: &[SmallVec<[usize; 2]>],
+    open: impl Fn(usize) -> bool,
+) -> HashSet<usize> {
+    let mut found = HashSet::from([from]);
+    let mut todo = vec![from];
+    while let Some(block) = todo.pop() {
+        for &next in &edges[block] {
+            if open(next) && found.insert(next) {
+                todo.push(next);
+            }
+        }
+    }
+    found
+}
