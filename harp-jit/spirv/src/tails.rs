@@ -7,13 +7,14 @@
 //! accesses, as with a lock that the block releases, this makes a difference. So these blocks get a way back to the header,
 //! which nobody takes.
 //!
-//! Loops with barriers are left as they are: all work-items run their rounds together.
+//! Loops with barriers are left as they are: all work-items run their rounds together. So are those of OpenCL's modules, which
+//! need not be structured: what they call a merge block is any of a loop's exits.
 
 use hashbrown::{HashMap, HashSet};
 use rspirv::spirv::Op;
 use smallvec::SmallVec;
 
-use crate::module::{self, Function, SpirvModule};
+use crate::module::{self, Addressing, Function, SpirvModule};
 use crate::reader::{Id, op_name};
 
 /// Headers of loops, by the labels of blocks that leave them and need a way back.
@@ -43,7 +44,8 @@ impl Does {
 /// The blocks of a function that need ways back.
 pub(crate) fn tails(module: &SpirvModule, function: &Function) -> Tails {
     let mut tails = Tails::new();
-    if !function.blocks.iter().any(|block| merge_of(module, block).is_some()) {
+    let is_structured = module.addressing == Addressing::Logical;
+    if !is_structured || !function.blocks.iter().any(|block| merge_of(module, block).is_some()) {
         return tails;
     }
     let mut called = HashMap::new();
