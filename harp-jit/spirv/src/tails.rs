@@ -17,6 +17,9 @@ use smallvec::SmallVec;
 use crate::module::{self, Addressing, Function, SpirvModule};
 use crate::reader::{Id, op_name};
 
+/// The most calls inside of each other whose code is put into the callers. Modules with more are refused.
+pub(crate) const MAX_NESTED: usize = 128;
+
 /// Headers of loops, by the labels of blocks that leave them and need a way back.
 pub(crate) type Tails = HashMap<Id, SmallVec<[Id; 1]>>;
 
@@ -48,9 +51,8 @@ pub(crate) fn tails(module: &SpirvModule, function: &Function) -> Tails {
     if !is_structured || !function.blocks.iter().any(|block| merge_of(module, block).is_some()) {
         return tails;
     }
-    let mut called = HashMap::new();
-    let does: Vec<Does> =
-        function.blocks.iter().map(|block| does(module, block, &mut called)).collect();
+    let mut calls = Calls { module, known: HashMap::new(), depth: 0 };
+    let does: Vec<Does> = function.blocks.iter().map(|block| calls.block_does(block)).collect();
     if !does.iter().any(|block| block.looks || block.takes_turns) {
         return tails;
     }
@@ -74,45 +76,54 @@ fn merge_of(module: &SpirvModule, block: &module::Block) -> Option<Id> {
     merges.next()?.operands.first().copied()
 }
 
-fn does(module: &SpirvModule, block: &module::Block, called: &mut HashMap<Id, Does>) -> Does {
-    let mut all = Does::default();
-    for at in block.start..block.end {
-        let inst = module.code.get(at);
-        let name = match inst.op {
-            Op::FunctionCall => {
-                let callee = inst.operands.first().and_then(|id| module.functions.get(id));
-                let of_callee = callee.map(|callee| function_does(module, callee, called));
-                all = all.and(of_callee.unwrap_or_default());
-                continue;
-            }
-            op => op_name(op),
-        };
-        let is_of_subgroup =
-            name.starts_with("OpGroupNonUniform") || name.starts_with("OpSubgroup");
-        all = all.and(Does {
-            looks: is_of_subgroup,
-            takes_turns: name.starts_with("OpAtomic"),
-            // Group operations may be about work-groups.
-            waits: inst.op == Op::ControlBarrier || name.starts_with("OpGroup") && !is_of_subgroup,
-        });
-    }
-    all
+/// What functions do.
+struct Calls<'m> {
+    module: &'m SpirvModule,
+    known: HashMap<Id, Does>,
+    /// How many calls are looked into at the moment.
+    depth: usize,
 }
 
-fn function_does(
-    module: &SpirvModule,
-    function: &Function,
-    called: &mut HashMap<Id, Does>,
-) -> Does {
-    if let Some(&known) = called.get(&function.id) {
-        return known;
+impl Calls<'_> {
+    fn block_does(&mut self, block: &module::Block) -> Does {
+        let insts = (block.start..block.end).map(|at| self.module.code.get(at));
+        insts.fold(Does::default(), |all, inst| match inst.op {
+            Op::FunctionCall => {
+                all.and(inst.operands.first().map(|&id| self.does(id)).unwrap_or_default())
+            }
+            op => all.and(instruction_does(op)),
+        })
     }
-    // What a recursive call does is found in the first one.
-    called.insert(function.id, Does::default());
-    let blocks = function.blocks.iter();
-    let all = blocks.fold(Does::default(), |all, block| all.and(does(module, block, called)));
-    called.insert(function.id, all);
-    all
+
+    fn does(&mut self, function: Id) -> Does {
+        if let Some(&known) = self.known.get(&function) {
+            return known;
+        }
+        // What a recursive call does is found in the first one.
+        self.known.insert(function, Does::default());
+        let module = self.module;
+        let Some(function) = module.functions.get(&function).filter(|_| self.depth < MAX_NESTED)
+        else {
+            return Does::default();
+        };
+        self.depth += 1;
+        let blocks = function.blocks.iter();
+        let all = blocks.fold(Does::default(), |all, block| all.and(self.block_does(block)));
+        self.depth -= 1;
+        self.known.insert(function.id, all);
+        all
+    }
+}
+
+fn instruction_does(op: Op) -> Does {
+    let name = op_name(op);
+    let is_of_subgroup = name.starts_with("OpGroupNonUniform") || name.starts_with("OpSubgroup");
+    Does {
+        looks: is_of_subgroup,
+        takes_turns: name.starts_with("OpAtomic"),
+        // Group operations may be about work-groups.
+        waits: op == Op::ControlBarrier || name.starts_with("OpGroup") && !is_of_subgroup,
+    }
 }
 
 /// The blocks of a function by their numbers.
@@ -148,8 +159,11 @@ impl Graph {
 
     /// The blocks that leave the loop behind something that is to be done in a round.
     fn tails(&self, header: usize, merge: usize, does: &[Does]) -> Vec<usize> {
-        let before = reached(0, &self.succs, |block| block != header);
         let mut inside = reached(header, &self.succs, |block| block != merge);
+        if !inside.iter().any(|&block| does[block].looks || does[block].takes_turns) {
+            return Vec::new();
+        }
+        let before = reached(0, &self.succs, |block| block != header);
         inside.retain(|block| *block == header || !before.contains(block));
         let latches = self.preds[header].iter().filter(|latch| inside.contains(*latch));
         let mut rounds: HashSet<usize> = HashSet::from([header]);

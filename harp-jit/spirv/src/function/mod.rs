@@ -19,7 +19,7 @@ use crate::escape::Variables;
 use crate::module::{self, Function, SpirvModule};
 use crate::prologue::{GLOBAL_ID, Prologue};
 use crate::reader::{Id, Instruction, is_terminator};
-use crate::tails::Tails;
+use crate::tails::{MAX_NESTED, Tails};
 use crate::types::Kind;
 use crate::unit::Unit;
 use crate::values::{Def, Parts, Val};
@@ -28,9 +28,6 @@ mod terminators;
 mod variables;
 
 use terminators::ordered;
-
-/// The most calls inside of each other whose code is put into the callers.
-const MAX_NESTED: usize = 128;
 
 /// The most values for which there is room at first. A function may be refused at its first instruction.
 const MAX_RESERVED: usize = 1 << 12;
