@@ -15,8 +15,8 @@
 //! Both flavours of modules are read: kernels, with addresses of 4 or 8 bytes and any control flow, and compute shaders,
 //! with buffers by bindings. Divergence is managed for any graph; of merge instructions only those of a shader's loops matter,
 //! which say what belongs to a round. Work-items of shaders come together as `VK_KHR_shader_maximal_reconvergence` wants it,
-//! apart from ways out of loops with barriers. A warp is a subgroup: kernels that ask for subgroups of another size are refused. Denormals are kept, also where a module asks for zeros
-//! instead. Images, samplers, pipes and queues are not supported.
+//! apart from ways out of loops with barriers. A warp is a subgroup: kernels that ask for subgroups of another size are refused.
+//! Denormals are kept, also where a module asks for zeros instead. Images, samplers, pipes and queues are not supported.
 //!
 //! What a module promises not to change while a kernel runs, lanes load as one, so that branches on it do not diverge: memory in
 //! `UniformConstant`, what a kernel's parameters point to that are `NoAlias` and `NoWrite`, blocks in `Uniform`, and buffers that are

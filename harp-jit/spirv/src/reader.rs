@@ -107,7 +107,12 @@ pub(crate) fn declares(op: Op) -> Declares {
 
 /// The name of an instruction in the specification.
 pub(crate) fn op_name(op: Op) -> String {
-    format!("Op{}", FORMS.get(&(op as u32)).map_or("?", |form| form.name))
+    format!("Op{}", short_name(op))
+}
+
+/// The same without `Op`.
+pub(crate) fn short_name(op: Op) -> &'static str {
+    FORMS.get(&(op as u32)).map_or("?", |form| form.name)
 }
 
 /// Where an instruction is among a module's words.

@@ -15,7 +15,7 @@ use rspirv::spirv::Op;
 use smallvec::SmallVec;
 
 use crate::module::{self, Addressing, Function, SpirvModule};
-use crate::reader::{Id, op_name};
+use crate::reader::{Id, short_name};
 
 /// The most calls inside of each other whose code is put into the callers. Modules with more are refused.
 pub(crate) const MAX_NESTED: usize = 128;
@@ -116,13 +116,13 @@ impl Calls<'_> {
 }
 
 fn instruction_does(op: Op) -> Does {
-    let name = op_name(op);
-    let is_of_subgroup = name.starts_with("OpGroupNonUniform") || name.starts_with("OpSubgroup");
+    let name = short_name(op);
+    let is_of_subgroup = name.starts_with("GroupNonUniform") || name.starts_with("Subgroup");
     Does {
         looks: is_of_subgroup,
-        takes_turns: name.starts_with("OpAtomic"),
+        takes_turns: name.starts_with("Atomic"),
         // Group operations may be about work-groups.
-        waits: op == Op::ControlBarrier || name.starts_with("OpGroup") && !is_of_subgroup,
+        waits: op == Op::ControlBarrier || name.starts_with("Group") && !is_of_subgroup,
     }
 }
 
@@ -137,19 +137,10 @@ struct Graph {
 
 impl Graph {
     fn new(module: &SpirvModule, function: &Function) -> Graph {
-        let labels = function.blocks.iter().map(|block| block.label);
-        let numbers: HashMap<Id, usize> = labels.zip(0..).collect();
-        let succs: Vec<SmallVec<[usize; 2]>> = function
-            .blocks
-            .iter()
-            .map(|block| {
-                let labels = module.successors(block).into_iter();
-                labels.filter_map(|label| numbers.get(&label).copied()).collect()
-            })
-            .collect();
+        let (numbers, succs) = module.numbered(function);
         let mut preds = vec![SmallVec::new(); succs.len()];
         for (from, succs) in succs.iter().enumerate() {
-            succs.iter().for_each(|&to: &usize| preds[to].push(from));
+            succs.iter().for_each(|&to| preds[to].push(from));
         }
         let last = |block: &module::Block| module.code.get(block.end - 1).op;
         let is_unreachable =

@@ -138,10 +138,7 @@ impl Translator<'_, '_, '_> {
         let exponent = self.vector_of(inst.word(1)?, Of::Int)?;
         let parts = exponent.parts.iter().map(|&part| self.exponent(part)).collect();
         let exponent = Val::new(exponent.ty, parts);
-        let mut results = self.math_of(Math::Ldexp, x.ty, &[&x, &exponent])?.into_iter();
-        let result = results.next().ok_or_else(missing)?;
-        self.check_parts(inst.ty, &result)?;
-        self.set(inst, result)
+        self.math_with(inst, Math::Ldexp, &[x, exponent])
     }
 
     /// The number of 32 bits that is nearest to an exponent.

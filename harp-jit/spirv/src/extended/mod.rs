@@ -53,6 +53,11 @@ impl Translator<'_, '_, '_> {
         for &id in inst.operands.get(..count).ok_or_else(missing)? {
             args.push(self.value(id)?);
         }
+        self.math_with(inst, math, &args)
+    }
+
+    /// The same with these arguments.
+    fn math_with(&mut self, inst: Instruction<'_>, math: Math, args: &[Val]) -> Result<()> {
         // Most results are of the type of the first operand; of integers, they are what the instruction says.
         let floats = match math.parameters()[0] {
             Operand::Float => args[0].ty,
@@ -61,7 +66,7 @@ impl Translator<'_, '_, '_> {
         let mut results = self.math_of(math, floats, &args.iter().collect::<Vec<_>>())?.into_iter();
         let first = results.next().ok_or_else(missing)?;
         if let Some(second) = results.next() {
-            let pointer = inst.word(count)?;
+            let pointer = inst.word(args.len())?;
             let (_, ty) = self.pointed(pointer)?;
             self.check_parts(ty, &second)?;
             self.store_result(pointer, &Val::new(ty, second))?;

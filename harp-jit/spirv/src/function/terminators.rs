@@ -171,25 +171,22 @@ impl Translator<'_, '_, '_> {
 /// The blocks that are reached, each behind those that dominate it: in reverse post-order. In the module they may be in
 /// another order.
 pub(super) fn ordered<'m>(module: &SpirvModule, function: &'m Function) -> Vec<&'m module::Block> {
-    let numbers: HashMap<Id, usize> =
-        function.blocks.iter().enumerate().map(|(number, block)| (block.label, number)).collect();
-    let successors = |number: usize| {
-        let labels = module.successors(&function.blocks[number]).into_iter().rev();
-        labels.filter_map(|label| numbers.get(&label).copied()).collect::<Vec<_>>()
-    };
+    let (_, mut succs) = module.numbered(function);
+    // The last one is taken first.
+    succs.iter_mut().for_each(|succs| succs.reverse());
     let mut seen = vec![false; function.blocks.len()];
     let mut order = Vec::new();
-    let mut stack = vec![(0, successors(0))];
+    let mut stack = vec![0];
     seen[0] = true;
-    while let Some((number, rest)) = stack.last_mut() {
-        match rest.pop() {
+    while let Some(&number) = stack.last() {
+        match succs[number].pop() {
             Some(next) if !seen[next] => {
                 seen[next] = true;
-                stack.push((next, successors(next)));
+                stack.push(next);
             }
             Some(_) => {}
             None => {
-                order.push(&function.blocks[*number]);
+                order.push(&function.blocks[number]);
                 stack.pop();
             }
         }

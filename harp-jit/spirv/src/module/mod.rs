@@ -324,6 +324,19 @@ impl SpirvModule {
         }
     }
 
+    /// The numbers of a function's blocks, and the successors of each.
+    pub(crate) fn numbered(
+        &self,
+        function: &Function,
+    ) -> (HashMap<Id, usize>, Vec<SmallVec<[usize; 2]>>) {
+        let labels = function.blocks.iter().map(|block| block.label);
+        let numbers: HashMap<Id, usize> = labels.zip(0..).collect();
+        let number = |label| numbers.get(&label).copied();
+        let succs = function.blocks.iter().map(|block| self.successors(block));
+        let succs = succs.map(|labels| labels.into_iter().filter_map(number).collect()).collect();
+        (numbers, succs)
+    }
+
     /// Words of a number in the cases of a switch.
     pub(crate) fn case_words(&self, switch: Instruction<'_>) -> usize {
         let selector = switch.operands[0];

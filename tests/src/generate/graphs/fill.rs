@@ -84,8 +84,8 @@ pub(super) struct Filling<'s, 'c, 'u> {
     /// Types of values, some more often than others.
     pub(super) types: Vec<Type>,
     pub(super) may_trap: bool,
-    /// How many atomic operations there are.
-    pub(super) atomics: u32,
+    /// Whether there are atomic operations.
+    pub(super) has_atomics: bool,
     /// Whether blocks are not in the order of the graph.
     any_order: bool,
     /// The current node.
@@ -218,7 +218,7 @@ impl<'s, 'c, 'u> Filling<'s, 'c, 'u> {
             table,
             types,
             may_trap,
-            atomics: 0,
+            has_atomics: false,
         }
     }
 
@@ -334,7 +334,7 @@ impl<'s, 'c, 'u> Filling<'s, 'c, 'u> {
             (self.trace.is_none(), "values alone"),
             (self.reached.count_ones() < self.shape.len() as u32, "dead block"),
             (self.may_trap, "traps that may be taken"),
-            (self.atomics > 0, "atomic operation"),
+            (self.has_atomics, "atomic operation"),
             (!self.rounds.is_empty(), "count of a loop's rounds"),
             (inner, "count of an inner loop's rounds"),
         ];

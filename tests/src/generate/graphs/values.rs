@@ -136,7 +136,7 @@ impl Filling<'_, '_, '_> {
             b.ins().store(flags, value, self.own, offset);
             return;
         }
-        self.atomics += 1;
+        self.has_atomics = true;
         let address = b.ins().iadd_imm_s(self.own, i64::from(offset));
         let old = match self.choices.below(4) {
             0 => {

@@ -7,11 +7,14 @@ use harp_runtime::LaunchConfig;
 
 use super::{compile, compile_all, device, run};
 
+/// Machines of 8 lanes and more.
+const OF_8_LANES: [&str; 5] =
+    ["4w8/8/8/2", "8b32/16/8/2", "4w8/2/8/1+x", "harp64+x", "4w64/64/8/4"];
+
 /// Votes and shuffles on both sides of a divergent branch, computed by hand for 8 lanes of value `i * 3`.
 #[test]
 fn votes_and_shuffles_are_among_the_lanes_that_execute_them() {
-    for id in ["4w8/8/8/2", "8b32/16/8/2", "4w8/2/8/1+x", "harp64+x", "4w64/64/8/4"] {
-        let arch: ArchId = id.parse().unwrap();
+    for arch in OF_8_LANES.map(|id| id.parse::<ArchId>().unwrap()) {
         let kernels = compile_all(arch, |b| {
             let data = b.param(ParamType::Pointer);
             let (i, word) = (b.global_id(0), b.word_int());
@@ -79,7 +82,7 @@ fn votes_and_shuffles_are_among_the_lanes_that_execute_them() {
             ];
             for (row, expected) in expected.iter().enumerate() {
                 let found = &out[(row + 1) * 8..][..8];
-                assert_eq!(found, expected, "{id}, row {}\n{}", row + 1, kernel.disassembly());
+                assert_eq!(found, expected, "{arch}, row {}\n{}", row + 1, kernel.disassembly());
             }
         }
     }
@@ -252,8 +255,7 @@ fn active_lanes_take_turns_in_order() {
 /// behind the branch.
 #[test]
 fn lanes_are_together_again_where_others_could_have_left() {
-    for id in ["4w8/8/8/2", "8b32/16/8/2", "4w8/2/8/1+x", "harp64+x", "4w64/64/8/4"] {
-        let arch: ArchId = id.parse().unwrap();
+    for arch in OF_8_LANES.map(|id| id.parse::<ArchId>().unwrap()) {
         let kernels = compile_all(arch, |b| {
             let data = b.param(ParamType::Pointer);
             let (i, word) = (b.global_id(0), b.word_int());
