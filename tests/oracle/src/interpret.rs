@@ -10,13 +10,15 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::{
-    ExternalName, Function, GlobalValue, GlobalValueData, Inst, InstructionData, Opcode, StackSlot,
+    Block, ExternalName, Function, GlobalValue, GlobalValueData, Inst, InstructionData, Opcode,
+    StackSlot,
 };
 use cranelift_interpreter::instruction::DfgInstructionContext;
 use cranelift_interpreter::interpreter::InterpreterState;
 use cranelift_interpreter::state::State;
 use cranelift_interpreter::step::{ControlFlow, CraneliftTrap, step};
 
+use super::barriers::{self, Barriers, Meeting, is_barrier};
 use super::case::canonical;
 use super::run::{CALL_STACK, ITEM_STACK};
 use super::{
@@ -64,6 +66,24 @@ impl Case {
         one.is_some() && others.into_iter().all(|order| one == effect(0x3a, order))
     }
 
+    /// The barriers of the first function, and where they are.
+    pub fn barriers(&self) -> Vec<(Inst, Block)> {
+        barriers::barriers(&self.functions[0])
+    }
+
+    /// The launch without those barriers of the kernel at which its work-items do not all meet, or from which none returns.
+    /// The effect is the same. Nothing in it may depend on the number of lanes.
+    pub fn with_common_barriers(mut self) -> Case {
+        let possible = barriers::possible(&self.functions[0]);
+        barriers::keep(&mut self.functions[0], &possible);
+        if !possible.is_empty() {
+            let meetings = self.meetings(Lanes::from(1));
+            let common = meetings.map(|meetings| barriers::common(&self.functions[0], &meetings));
+            barriers::keep(&mut self.functions[0], &common.unwrap_or_default());
+        }
+        self
+    }
+
     /// Stacks hold bytes of the value `fill` at first.
     fn interpret(
         &self,
@@ -74,9 +94,19 @@ impl Case {
         match &self.start {
             Start::Call(args) => self.interpret_call(args, fill),
             Start::Launch { extents, args } => {
-                self.interpret_items(*extents, args, (lanes, fill, order))
+                let (effect, trace, meetings) =
+                    self.interpret_items(*extents, args, (lanes, fill, order))?;
+                barriers::check(&meetings)?;
+                Ok((effect, trace))
             }
         }
+    }
+
+    /// The barriers that each work-item of a launch comes to, in order of their numbers.
+    fn meetings(&self, lanes: Lanes) -> Result<Vec<Vec<Meeting>>, OracleError> {
+        let Start::Launch { extents, args } = &self.start else { return Ok(Vec::new()) };
+        let run = self.interpret_items(*extents, args, (lanes, 0xd5, Order::Forward));
+        run.map(|(_, _, meetings)| meetings)
     }
 
     fn interpret_call(&self, args: &[DataValue], fill: u8) -> Result<(Effect, Trace), OracleError> {
@@ -97,7 +127,7 @@ impl Case {
         extents: [u64; 3],
         args: &[Argument],
         (lanes, fill, order): (Lanes, u8, Order),
-    ) -> Result<(Effect, Trace), OracleError> {
+    ) -> Result<(Effect, Trace, Vec<Vec<Meeting>>), OracleError> {
         let mut run = Run::new(self, ITEM_STACK, fill);
         // The grid's extents, six words about groups, which no case uses, then the arguments.
         let mut words: Vec<u64> = extents.into_iter().chain([0; 6]).collect();
@@ -116,7 +146,7 @@ impl Case {
         let block = words.flat_map(|word| word.to_le_bytes().into_iter().take(bytes)).collect();
         let block = int(run.memory.allocate(block).into(), word_type(self.word));
         let [width, height, _] = extents;
-        let (mut traps, mut trace) = (Vec::new(), Trace::default());
+        let (mut traps, mut trace, mut meetings) = (Vec::new(), Trace::default(), Vec::new());
         let before = (order == Order::Alone).then(|| run.memory.clone());
         let mut together = before.clone();
         for turn in 0..self.items() {
@@ -134,6 +164,7 @@ impl Case {
             if let (Some(before), Some(together)) = (&before, &mut together) {
                 together.overlay(before, &run.memory);
             }
+            meetings.push(run.barriers.take());
             for inst in std::mem::take(&mut run.executed) {
                 *trace.executed.entry(inst).or_default() += 1;
             }
@@ -141,13 +172,15 @@ impl Case {
         trace.callees = run.callees;
         if !traps.is_empty() {
             traps.sort_by_key(|trap| trap.item);
-            return Ok((Effect { ending: Ending::Traps(traps), memory: Vec::new() }, trace));
+            let ending = Ending::Traps(traps);
+            return Ok((Effect { ending, memory: Vec::new() }, trace, meetings));
         }
         let mut memory = together.unwrap_or(run.memory);
         let contents = buffers
             .into_iter()
             .map(|(elements, address)| elements.canonical(memory.contents(address).clone()));
-        Ok((Effect { ending: Ending::Values(Vec::new()), memory: contents.collect() }, trace))
+        let effect = Effect { ending: Ending::Values(Vec::new()), memory: contents.collect() };
+        Ok((effect, trace, meetings))
     }
 }
 
@@ -186,6 +219,8 @@ struct Run<'a> {
     calls: Vec<Activation<'a>>,
     executed: BTreeSet<(usize, Inst)>,
     callees: BTreeMap<(usize, Inst), BTreeSet<usize>>,
+    /// Those of the first function.
+    barriers: Barriers,
     /// The work-item.
     id: [u64; 3],
     lane: Option<u64>,
@@ -214,6 +249,7 @@ impl<'a> Run<'a> {
             calls: Vec::new(),
             executed: BTreeSet::new(),
             callees: BTreeMap::new(),
+            barriers: Barriers::of(&case.functions[0]),
             id: [0; 3],
             lane: None,
         };
@@ -312,6 +348,9 @@ impl<'a> Run<'a> {
                 self.frames.current_frame_mut().set_all(params, args.to_vec());
                 let activation = self.calls.last_mut().expect("it runs");
                 activation.next = func.layout.first_inst(block);
+                if activation.index == 0 {
+                    self.barriers.enter(block);
+                }
                 Next::Elsewhere
             }
             ControlFlow::Return(values) => {
@@ -331,6 +370,13 @@ impl<'a> Run<'a> {
     fn execute_here(&mut self, item: &Item<'a>, args: &[DataValue]) -> Step<Option<Next>> {
         let functions = &item.func.dfg.ext_funcs;
         let address = match item.data() {
+            InstructionData::Call { .. } if is_barrier(item.func, item.inst) => {
+                let in_kernel = self.calls.len() == 1;
+                return match in_kernel && self.barriers.meet(item.inst) {
+                    true => Ok(Some(Next::Results(Vec::new()))),
+                    false => Err(item.unknown()),
+                };
+            }
             InstructionData::Call { func_ref, .. } => {
                 return match self.named(item, &functions[func_ref].name) {
                     Ok(callee) => self.call(item, callee, args).map(Some),

@@ -27,10 +27,10 @@ impl From<ArchId> for Lanes {
     }
 }
 
-/// As a launch of the kernel on one core does.
+/// As a launch of the kernel on one core does, in groups along rows if it needs any.
 impl From<&Kernel> for Lanes {
     fn from(kernel: &Kernel) -> Lanes {
-        Lanes { count: kernel.arch().lanes(), by_rows: kernel.is_by_rows() }
+        Lanes { count: kernel.arch().lanes(), by_rows: kernel.is_by_rows() || kernel.uses_groups() }
     }
 }
 

@@ -256,7 +256,8 @@ impl Case {
         Ok(result_values(&words, returns, self.word).into_iter().map(canonical).collect())
     }
 
-    /// Launches the kernel with new buffers, and with what `config` adds. Fails if it could not start.
+    /// Launches the kernel with new buffers, and with what `config` adds. If it needs work-groups, each is as much of a row
+    /// as a core can take. Fails if it could not start.
     pub fn launch(
         &self,
         kernel: &Kernel,
@@ -277,7 +278,12 @@ impl Case {
         });
         let words: Vec<_> = words.collect();
         let [x, y, z] = extents.map(|extent| extent as usize);
-        let launch = config(LaunchConfig::grid_3d(x, y, z).with_fuel(LAUNCH_FUEL));
+        let mut launch = LaunchConfig::grid_3d(x, y, z).with_fuel(LAUNCH_FUEL);
+        if kernel.uses_groups() {
+            let arch = kernel.arch();
+            launch = launch.with_groups_1d(usize::from(arch.lanes()) * usize::from(arch.warps()));
+        }
+        let launch = config(launch);
         let report = match device.launch(kernel, launch, &words) {
             Ok(report) => report,
             Err(LaunchError::Trap(trap)) => {

@@ -104,6 +104,10 @@ impl Body<'_, '_> {
                 let lane = self.op(Op::Load, ty, &[lane]);
                 return Ok(vec![self.resized(lane, types::I32, self.w.word)]);
             }
+            "%harp_barrier" => {
+                self.barrier();
+                return Ok(Vec::new());
+            }
             _ => return Err(Unwritable::new(format_args!("a call of {name}"))),
         };
         Ok(vec![self.size(builtin, dim)])

@@ -208,6 +208,18 @@ impl Body<'_, '_> {
         ty.bits() >= 32 && flags.explicit_endianness() != Some(Endianness::Big)
     }
 
+    /// Waits for all other work-items of the group, whose accesses to memory are seen then.
+    pub(super) fn barrier(&mut self) {
+        let group = self.constant(types::I32, (Scope::Workgroup as u32).into());
+        let [scope, semantics] = self.ordered();
+        let operands = vec![
+            Operand::IdScope(group),
+            Operand::IdScope(scope),
+            Operand::IdMemorySemantics(semantics),
+        ];
+        self.push(Op::ControlBarrier, None, operands);
+    }
+
     /// The scope and the semantics of an atomic access: on the device, acquiring and releasing all memory.
     fn ordered(&mut self) -> [Word; 2] {
         let semantics = MemorySemantics::SEQUENTIALLY_CONSISTENT

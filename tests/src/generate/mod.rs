@@ -9,6 +9,7 @@ use harp_jit::ParamType;
 use crate::machines::{self, parsed};
 use crate::oracle::Case;
 
+mod barriers;
 mod body;
 mod calls;
 mod choices;
@@ -59,13 +60,14 @@ impl Kind {
 
     /// The case that `bytes` stand for on machines of this family.
     pub fn generate(self, bytes: &[u8], family: Family) -> Generated {
-        match self {
-            Kind::Functions => body::case(&body::FUNCTIONS, bytes, family),
+        let kernel = match self {
+            Kind::Functions => return body::case(&body::FUNCTIONS, bytes, family),
             Kind::Lowerings => body::case(&body::LOWERINGS, bytes, family),
             Kind::Kernels => body::case(&body::KERNELS, bytes, family),
             Kind::Calls => calls::kernel(bytes, family),
             Kind::Graphs => graphs::kernel(bytes, family),
-        }
+        };
+        barriers::with_barriers(kernel, bytes)
     }
 }
 

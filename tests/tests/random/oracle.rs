@@ -307,3 +307,79 @@ fn lanes_that_share_a_place_determine_nothing() {
     assert!(!case(0).is_determined(4));
     assert!(case(4).is_determined(4));
 }
+
+/// What an item does: waits in a loop of so many rounds, and waits if it is told to.
+fn waiting(rounds: &str, condition: &str) -> Case {
+    let declarations = "fn0 = %harp_global_id_x() -> i64
+            fn1 = %harp_barrier()";
+    let body = format!(
+        "v2 = call fn0()
+            v3 = iconst.i64 1
+            v4 = iconst.i64 2
+            jump block1(v3)
+
+        block1(v5: i64):
+            call fn1()
+            v6 = iadd v5, v3
+            v7 = icmp sgt v5, {rounds}
+            brif v7, block2, block1(v6)
+
+        block2:
+            brif {condition}, block3, block4
+
+        block3:
+            call fn1()
+            jump block4
+
+        block4:
+            return"
+    );
+    kernel(WordSize::Eight, declarations, &body, [3, 1, 1])
+}
+
+#[test]
+fn barriers_are_left_where_all_items_meet_in_the_same_round() {
+    let cases = [
+        ("all meet", waiting("v4", "v3"), 2),
+        ("one does not come", waiting("v4", "v2"), 1),
+        ("some come more often", waiting("v2", "v3"), 1),
+    ];
+    for (what, case, left) in cases {
+        let expected = launched(&case);
+        match left {
+            2 => assert!(expected.unwrap().is_ok()),
+            _ => assert!(matches!(expected, Err(OracleError::Apart)), "{what}"),
+        }
+        let common = case.with_common_barriers();
+        assert_eq!(common.barriers().len(), left, "{what}");
+        assert!(launched(&common).unwrap().is_ok(), "{what}");
+    }
+}
+
+#[test]
+fn barriers_in_cycles_with_several_entries_and_before_traps_are_not_left() {
+    let declarations = "fn1 = %harp_barrier()";
+    let body = "v2 = iconst.i64 0
+            brif v2, block1, block2
+
+        block1:
+            call fn1()
+            brif v2, block2, block3
+
+        block2:
+            brif v2, block1, block3
+
+        block3:
+            call fn1()
+            brif v2, block4, block5
+
+        block4:
+            call fn1()
+            trap user1
+
+        block5:
+            return";
+    let case = kernel(WordSize::Eight, declarations, body, [3, 1, 1]).with_common_barriers();
+    assert_eq!(case.barriers().len(), 1);
+    assert!(launched(&case).unwrap().is_ok());
+}

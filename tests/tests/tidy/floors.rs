@@ -149,7 +149,12 @@ const CRATES: [(&str, Floors); 11] = [
     ),
     (
         "tests/oracle/src",
-        &[&["functions", "lanes", "memory"], &["atomic", "case"], &["run"], &["interpret"]],
+        &[
+            &["barriers", "functions", "lanes", "memory"],
+            &["atomic", "case"],
+            &["run"],
+            &["interpret"],
+        ],
     ),
     (
         "tests/src",
