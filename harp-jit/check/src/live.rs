@@ -101,7 +101,9 @@ pub(crate) fn find(
     let promises =
         roles.any(|role| matches!(role, Role::Leave { depends, .. } if !depends.is_empty()));
     let roles = RegisterRoles::new(code.arch);
-    let liveness = Liveness { frame: &frame, skeleton, roles, precision, promises };
+    let repeats = Repeats::find(&frame, structure, precision == Precision::Thorough);
+    let liveness =
+        Liveness { frame: &frame, repeats: &repeats, skeleton, roles, precision, promises };
     let none = Live { arch: code.arch, asked: vec![[false; 3]; places.count()] };
     let mut blocks = vec![none.clone(); structure.blocks.len()];
     let behind = |number: usize, blocks: &[Live]| {
@@ -122,7 +124,6 @@ pub(crate) fn find(
             todo.extend(block.edges.iter().map(|edge| edge.from));
         }
     }
-    let repeats = Repeats::find(&frame, structure, precision == Precision::Thorough);
     let mut after = vec![After::default(); code.insts.len()];
     for (number, block) in structure.blocks.iter().enumerate() {
         liveness.run(behind(number, &blocks), block, |live, at| {
@@ -141,6 +142,7 @@ pub(crate) fn find(
 
 struct Liveness<'a> {
     frame: &'a Frame<'a>,
+    repeats: &'a Repeats,
     skeleton: &'a Skeleton<'a>,
     roles: RegisterRoles,
     precision: Precision,
@@ -261,7 +263,9 @@ impl Liveness<'_> {
         from.extend(guard);
         for (ask, from) in [(Ask::Compared, &numbers), (Ask::Shared, &from)] {
             let Some(to) = to else { break };
-            let wanted = live.asks(ask, to);
+            // A condition decides which way lanes go, and so what they hold later.
+            let decides = ask == Ask::Shared && self.repeats.is_remembered_everywhere(at);
+            let wanted = live.asks(ask, to) || decides;
             if guard.is_none() {
                 live.set(ask, to, false);
             }

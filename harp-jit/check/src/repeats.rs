@@ -9,7 +9,8 @@
 //! computed from. What it was the last time is remembered as long as that is the case (J. Ullman, "Fast algorithms for the
 //! elimination of common subexpressions", 1973: available expressions). Where such a way meets one without a test, such
 //! as the one into a loop, the place holds on that what the condition comes to there: one thing or the other, of which
-//! nothing is known but that the next test finds it. So it is in the first round of a loop as in any other.
+//! nothing is known but that the next test finds it, and that it is the same in lanes that hold the same in the places that
+//! it is computed from. So it is in the first round of a loop as in any other.
 //!
 //! A heuristic selects the conditions to remember. The writes of instructions show that nothing has changed.
 
@@ -61,6 +62,8 @@ pub(crate) struct Repeats {
     pub(crate) after: Vec<Repeated>,
     /// Of each place, where it is remembered what was computed from what it holds, for other blocks.
     dependents: HashMap<Place, SmallVec<[Place; 2]>>,
+    /// Of each place where something is remembered for other blocks, what that is computed from.
+    sources: HashMap<Place, SmallVec<[Place; 4]>>,
     /// What is asked for in each block or later.
     pub(crate) live: Vec<Vec<Place>>,
 }
@@ -100,6 +103,16 @@ impl Repeats {
     /// Where it is remembered what was computed from what a place holds.
     pub(crate) fn depending(&self, place: Place) -> impl Iterator<Item = Place> {
         self.dependents.get(&place).into_iter().flatten().copied()
+    }
+
+    /// The places from which was computed what a place remembers for other blocks.
+    pub(crate) fn sources(&self, remembered: Place) -> impl Iterator<Item = Place> {
+        self.sources.get(&remembered).into_iter().flatten().copied()
+    }
+
+    /// Whether the result of an instruction is remembered for other blocks.
+    pub(crate) fn is_remembered_everywhere(&self, at: usize) -> bool {
+        self.after[at].remembered.iter().any(|known| self.sources.contains_key(&known.place))
     }
 
     /// Remembers what is tested again in a block.
@@ -160,7 +173,8 @@ impl Repeats {
             homes.iter().filter(move |(bit, _)| set & bit != 0).map(|&(_, place)| place)
         };
         for test in tests {
-            if let Some(place) = homes_of(asked(test.at)).next() {
+            if let (Some(place), Some(from)) = (homes_of(asked(test.at)).next(), &test.from) {
+                self.sources.entry(place).or_insert_with(|| from.clone());
                 let known = Known { place, inverted: test.number.inverted };
                 self.after[test.at].known.push(known);
                 self.after[test.at].remembered.push(known);

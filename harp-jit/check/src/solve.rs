@@ -350,7 +350,8 @@ impl<'a> Solver<'a> {
                 }
             }
         }
-        self.transfer.anticipate(&mut ways, number);
+        let is_seen = |edge: &Edge| self.ends[edge.from].is_some();
+        self.transfer.anticipate(&mut ways, number, block.edges.iter().all(is_seen));
         let Some(branch) = block.joins else {
             let is_known = self.transfer.precision.names_ways()
                 && !block.open.is_empty()

@@ -282,14 +282,20 @@ impl<'a> Transfer<'a> {
     }
 
     /// Ways meet at the beginning of a block. A condition that may be tested again before anything changes, and was
-    /// tested on some of them, comes to one thing or the other now on the rest, too.
-    pub(crate) fn anticipate(&self, ways: &mut [State<'a>], block: usize) {
+    /// tested on some of them, comes to one thing or the other now on the rest, too: to the same in lanes that hold the same in
+    /// the places that it is computed from. As long as not all ways were seen, the others may bring one that was tested.
+    pub(crate) fn anticipate(&self, ways: &mut [State<'a>], block: usize, all_seen: bool) {
         for &place in self.lives.repeats.live.get(block).into_iter().flatten() {
-            if ways.iter().all(|way| !way.value(place).is_truth()) {
+            if all_seen && ways.iter().all(|way| !way.value(place).is_truth()) {
                 continue;
             }
             for way in ways.iter_mut().filter(|way| !way.value(place).is_truth()) {
-                way.assign(place, New::truth_of(Value::unknown()));
+                let mut value = Value::uniform();
+                for source in self.lives.repeats.sources(place) {
+                    value.differs = value.differs | way.differing(source);
+                    value.undefined = value.undefined | way.value(source).undefined;
+                }
+                way.assign(place, New::truth_of(value));
             }
         }
     }
