@@ -41,6 +41,7 @@ mod claims;
 pub(crate) mod decide;
 mod edges;
 mod loads;
+mod meetings;
 #[cfg(test)]
 mod random_tests;
 mod regions;
@@ -154,7 +155,7 @@ pub(crate) fn prepare(
             continue;
         }
         let own = calls_since(&func, of_program);
-        let gathering = shared_headers::gathering(&func, known.callees, &own);
+        let gathering = meetings::gathering(&func, known.callees, &own);
         let regions = Regions::find(&func, &facts, &gathering);
         clock.begin(Stage::Divergence);
         let joined = waiting_loops::join(&mut func, &facts, &regions, known.callees, &mut steering);

@@ -23,13 +23,12 @@ use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
-use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, InstructionData};
+use cranelift_codegen::ir::{Block, BlockArg, Function, InstBuilder};
 
 use super::edges::{Edge, destinations, edges_to, hand_on};
+use super::meetings::waiting;
 use crate::analysis::Callees;
-use crate::intrinsic::Intrinsic;
 use crate::legalize;
-use crate::plan::Own;
 
 /// An edge to a header, a back edge or an entry, and the arguments that it passes.
 struct Way {
@@ -61,38 +60,6 @@ pub(crate) fn divide(func: &mut Function, callees: &dyn Callees) {
     if divided {
         // Bypassed latches are unreachable now.
         legalize::reachable(func);
-    }
-}
-
-/// The blocks in which lanes may wait for others.
-pub(super) fn waiting(func: &Function, callees: &dyn Callees) -> EntitySet<Block> {
-    blocks_with(func, |inst| may_wait(func, inst, callees))
-}
-
-/// The blocks in which lanes of the program may wait for others, or look at what these have: by no call that is the compiler's
-/// `own`.
-pub(super) fn gathering(func: &Function, callees: &dyn Callees, own: &Own) -> EntitySet<Block> {
-    let looks = |inst| Intrinsic::of_call(func, inst).is_some_and(|it| !it.is_private());
-    blocks_with(func, |inst| (looks(inst) || may_wait(func, inst, callees)) && !own.contains(inst))
-}
-
-fn blocks_with(func: &Function, is_one: impl Fn(Inst) -> bool) -> EntitySet<Block> {
-    let mut found = EntitySet::new();
-    for block in func.layout.blocks() {
-        if func.layout.block_insts(block).any(&is_one) {
-            found.insert(block);
-        }
-    }
-    found
-}
-
-fn may_wait(func: &Function, inst: Inst, callees: &dyn Callees) -> bool {
-    match func.dfg.insts[inst] {
-        InstructionData::Call { func_ref, .. } => match Intrinsic::of_call(func, inst) {
-            Some(intrinsic) => matches!(intrinsic, Intrinsic::Barrier(_)),
-            None => callees.may_wait(func, func_ref),
-        },
-        data => data.opcode().is_call(),
     }
 }
 

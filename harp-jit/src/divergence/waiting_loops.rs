@@ -27,8 +27,8 @@ use hashbrown::{HashMap, HashSet};
 
 use super::canonicalize::insert_dispatch;
 use super::edges::{Edge, edges_to};
+use super::meetings::waiting;
 use super::regions::Regions;
-use super::shared_headers::waiting;
 use crate::analysis::{Callees, Level, LevelId, Node, Uniformity};
 use crate::plan::Steering;
 
