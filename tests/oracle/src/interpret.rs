@@ -18,8 +18,8 @@ use cranelift_interpreter::interpreter::InterpreterState;
 use cranelift_interpreter::state::State;
 use cranelift_interpreter::step::{ControlFlow, CraneliftTrap, step};
 
-use super::barriers::{self, Barriers, Meeting, is_barrier};
 use super::case::canonical;
+use super::meetings::{self, Meeting, Meetings, is_meeting};
 use super::run::{CALL_STACK, ITEM_STACK};
 use super::{
     Address, Argument, Case, Effect, Ended, Ending, FUEL, FlatMemory, Item, ItemTrap, Lanes,
@@ -66,20 +66,20 @@ impl Case {
         one.is_some() && others.into_iter().all(|order| one == effect(0x3a, order))
     }
 
-    /// The barriers of the first function, and where they are.
-    pub fn barriers(&self) -> Vec<(Inst, Block)> {
-        barriers::barriers(&self.functions[0])
+    /// The barriers of the first function, and its sums over lanes, with their blocks.
+    pub fn meetings(&self) -> Vec<(Inst, Block)> {
+        meetings::places(&self.functions[0])
     }
 
     /// The launch without those barriers of the kernel at which its work-items do not all meet, or from which none returns.
-    /// The effect is the same. Nothing in it may depend on the number of lanes.
-    pub fn with_common_barriers(mut self) -> Case {
-        let possible = barriers::possible(&self.functions[0]);
-        barriers::keep(&mut self.functions[0], &possible);
+    /// The effect is the same. Nothing in it may depend on the number of lanes, and there must be no sums over them.
+    pub fn with_common_meetings(mut self) -> Case {
+        let possible = meetings::possible(&self.functions[0]);
+        meetings::keep(&mut self.functions[0], &possible);
         if !possible.is_empty() {
-            let meetings = self.meetings(Lanes::from(1));
-            let common = meetings.map(|meetings| barriers::common(&self.functions[0], &meetings));
-            barriers::keep(&mut self.functions[0], &common.unwrap_or_default());
+            let seen = self.meetings_of_items(Lanes::from(1));
+            let common = seen.map(|seen| meetings::common(&self.functions[0], &seen));
+            meetings::keep(&mut self.functions[0], &common.unwrap_or_default());
         }
         self
     }
@@ -96,14 +96,14 @@ impl Case {
             Start::Launch { extents, args } => {
                 let (effect, trace, meetings) =
                     self.interpret_items(*extents, args, (lanes, fill, order))?;
-                barriers::check(&meetings)?;
+                meetings::check(&meetings)?;
                 Ok((effect, trace))
             }
         }
     }
 
-    /// The barriers that each work-item of a launch comes to, in order of their numbers.
-    fn meetings(&self, lanes: Lanes) -> Result<Vec<Vec<Meeting>>, OracleError> {
+    /// Where each work-item of a launch meets others, in order of their numbers.
+    fn meetings_of_items(&self, lanes: Lanes) -> Result<Vec<Vec<Meeting>>, OracleError> {
         let Start::Launch { extents, args } = &self.start else { return Ok(Vec::new()) };
         let run = self.interpret_items(*extents, args, (lanes, 0xd5, Order::Forward));
         run.map(|(_, _, meetings)| meetings)
@@ -164,7 +164,7 @@ impl Case {
             if let (Some(before), Some(together)) = (&before, &mut together) {
                 together.overlay(before, &run.memory);
             }
-            meetings.push(run.barriers.take());
+            meetings.push(run.meetings.take());
             for inst in std::mem::take(&mut run.executed) {
                 *trace.executed.entry(inst).or_default() += 1;
             }
@@ -220,7 +220,7 @@ struct Run<'a> {
     executed: BTreeSet<(usize, Inst)>,
     callees: BTreeMap<(usize, Inst), BTreeSet<usize>>,
     /// Those of the first function.
-    barriers: Barriers,
+    meetings: Meetings,
     /// The work-item.
     id: [u64; 3],
     lane: Option<u64>,
@@ -249,7 +249,7 @@ impl<'a> Run<'a> {
             calls: Vec::new(),
             executed: BTreeSet::new(),
             callees: BTreeMap::new(),
-            barriers: Barriers::of(&case.functions[0]),
+            meetings: Meetings::of(&case.functions[0]),
             id: [0; 3],
             lane: None,
         };
@@ -349,7 +349,7 @@ impl<'a> Run<'a> {
                 let activation = self.calls.last_mut().expect("it runs");
                 activation.next = func.layout.first_inst(block);
                 if activation.index == 0 {
-                    self.barriers.enter(block);
+                    self.meetings.enter(block);
                 }
                 Next::Elsewhere
             }
@@ -370,10 +370,11 @@ impl<'a> Run<'a> {
     fn execute_here(&mut self, item: &Item<'a>, args: &[DataValue]) -> Step<Option<Next>> {
         let functions = &item.func.dfg.ext_funcs;
         let address = match item.data() {
-            InstructionData::Call { .. } if is_barrier(item.func, item.inst) => {
+            InstructionData::Call { .. } if is_meeting(item.func, item.inst) => {
                 let in_kernel = self.calls.len() == 1;
-                return match in_kernel && self.barriers.meet(item.inst) {
-                    true => Ok(Some(Next::Results(Vec::new()))),
+                return match in_kernel && self.meetings.meet(item.inst) {
+                    // The sum of one lane's value, if there is one.
+                    true => Ok(Some(Next::Results(args.to_vec()))),
                     false => Err(item.unknown()),
                 };
             }

@@ -5,7 +5,7 @@
 //! six words about work-groups, then the arguments) and the names of the intrinsics are written down a second
 //! time. Lane ids depend on the machine, so the lanes of a warp are given. The oracle refuses kernels whose
 //! work-items communicate: each runs to its end before the next begins. So a barrier only makes it
-//! compare whether all come to it.
+//! compare whether all come to it, and a sum over lanes, too, which is taken for the lane's own value.
 //!
 //! Some things are not left to the interpreter, because it does not do what CLIF documents:
 //! addresses wrap at the word and offsets are signed (it zero-extends both), `srem` of the smallest
@@ -24,11 +24,11 @@ use harp_isa::WordSize;
 use thiserror::Error;
 
 mod atomic;
-mod barriers;
 mod case;
 pub mod functions;
 mod interpret;
 mod lanes;
+mod meetings;
 mod memory;
 mod run;
 
@@ -98,8 +98,8 @@ pub enum OracleError {
     /// A call or a work-item does not end.
     #[error("it took more than {FUEL} steps, or more stack than there is")]
     OutOfFuel,
-    /// Work-items come to different barriers, or in different rounds of a loop, which may do anything.
-    #[error("work-items do not meet at all barriers")]
+    /// Work-items come to different barriers or sums, or in different rounds of a loop, which may do anything.
+    #[error("work-items do not meet at all barriers and sums")]
     Apart,
 }
 

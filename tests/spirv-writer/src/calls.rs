@@ -2,7 +2,7 @@
 
 use cranelift_codegen::ir::{ExternalName, FuncRef, Inst, InstructionData, Signature, types};
 use rspirv::dr::Operand;
-use rspirv::spirv::{BuiltIn, Op, Word};
+use rspirv::spirv::{BuiltIn, GroupOperation, Op, Scope, Word};
 
 use super::function::Body;
 use super::{Result, Unwritable};
@@ -108,9 +108,22 @@ impl Body<'_, '_> {
                 self.barrier();
                 return Ok(Vec::new());
             }
+            "%harp_reduce_iadd" => return Ok(vec![self.sum_of_lanes(args[0])]),
             _ => return Err(Unwritable::new(format_args!("a call of {name}"))),
         };
         Ok(vec![self.size(builtin, dim)])
+    }
+
+    /// The sum of what the lanes of a warp have of a word.
+    fn sum_of_lanes(&mut self, value: Word) -> Word {
+        let lanes = self.constant(types::I32, (Scope::Subgroup as u32).into());
+        let operands = vec![
+            Operand::IdScope(lanes),
+            Operand::GroupOperation(GroupOperation::Reduce),
+            Operand::IdRef(value),
+        ];
+        let word = self.w.ty(self.w.word);
+        self.push(Op::GroupIAdd, Some(word), operands)
     }
 
     /// A component of an input of three words.

@@ -50,7 +50,7 @@ impl<'c> Writer<'c> {
         let mut b = Builder::new();
         b.set_version(1, 2);
         let numbers = [Int8, Int16, Int64, Float64, Int64Atomics, BitInstructions];
-        let all = [Addresses, Kernel, GenericPointer].into_iter().chain(numbers);
+        let all = [Addresses, Kernel, GenericPointer, Groups].into_iter().chain(numbers);
         all.for_each(|capability| b.capability(capability));
         b.extension("SPV_KHR_bit_instructions");
         let opencl = b.ext_inst_import("OpenCL.std");

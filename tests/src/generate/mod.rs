@@ -9,13 +9,13 @@ use harp_jit::ParamType;
 use crate::machines::{self, parsed};
 use crate::oracle::Case;
 
-mod barriers;
 mod body;
 mod calls;
 mod choices;
 pub(crate) mod clif;
 mod directed;
 pub mod graphs;
+mod meetings;
 
 pub(crate) use body::rows::{FLOATS, INTS};
 pub use choices::{F32_EDGES, F64_EDGES};
@@ -67,7 +67,7 @@ impl Kind {
             Kind::Calls => calls::kernel(bytes, family),
             Kind::Graphs => graphs::kernel(bytes, family),
         };
-        barriers::with_barriers(kernel, bytes)
+        meetings::with_meetings(kernel, bytes)
     }
 }
 

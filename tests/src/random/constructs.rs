@@ -159,7 +159,7 @@ const KERNELS: Constructs = [
         outer loop | return from a loop | guarded division | guarded access | call that may be recursive | \
         return_call_indirect of several functions | trap | division | access that may trap | work-item that \
         traps | load of what all read | stack slot | store of a part of a word",
-    "barrier | surplus of work-items | lane | spill slots | spilled predicates",
+    "barrier | count of lanes | surplus of work-items | lane | spill slots | spilled predicates",
 ];
 
 /// The same for kernels from graphs.
@@ -168,7 +168,7 @@ const GRAPHS: Constructs = [
         several latches | latch of two loops | irreducible cycle | critical edge | both ways to one block | \
         end",
     "",
-    "barrier | several ends | dead block | loop without an end that is never entered | trap that is never taken | \
+    "barrier | count of lanes | several ends | dead block | loop without an end that is never entered | trap that is never taken | \
         traps that may be taken | work-item that traps | narrow values | values of two words | floats | \
         values alone | count in memory | count of a loop's rounds | count of an inner loop's rounds | count \
         in a parameter of all blocks | blocks in any order | graph of the catalogue | graph of the \

@@ -350,8 +350,8 @@ fn barriers_are_left_where_all_items_meet_in_the_same_round() {
             2 => assert!(expected.unwrap().is_ok()),
             _ => assert!(matches!(expected, Err(OracleError::Apart)), "{what}"),
         }
-        let common = case.with_common_barriers();
-        assert_eq!(common.barriers().len(), left, "{what}");
+        let common = case.with_common_meetings();
+        assert_eq!(common.meetings().len(), left, "{what}");
         assert!(launched(&common).unwrap().is_ok(), "{what}");
     }
 }
@@ -379,7 +379,32 @@ fn barriers_in_cycles_with_several_entries_and_before_traps_are_not_left() {
 
         block5:
             return";
-    let case = kernel(WordSize::Eight, declarations, body, [3, 1, 1]).with_common_barriers();
-    assert_eq!(case.barriers().len(), 1);
+    let case = kernel(WordSize::Eight, declarations, body, [3, 1, 1]).with_common_meetings();
+    assert_eq!(case.meetings().len(), 1);
     assert!(launched(&case).unwrap().is_ok());
+}
+
+#[test]
+fn a_sum_over_lanes_is_one_items_own_value_and_all_must_come_to_it() {
+    let declarations = "fn0 = %harp_global_id_x() -> i64
+            fn1 = %harp_reduce_iadd(i64) -> i64";
+    let body = |condition: &str| {
+        format!(
+            "v2 = call fn0()
+            v3 = iconst.i64 7
+            brif {condition}, block1, block2
+
+        block1:
+            v4 = call fn1(v3)
+            istore8 v4, v1
+            jump block2
+
+        block2:
+            return"
+        )
+    };
+    let all = kernel(WordSize::Eight, declarations, &body("v3"), [3, 1, 1]);
+    assert_eq!(launched(&all).unwrap().unwrap()[0], 7);
+    let some = kernel(WordSize::Eight, declarations, &body("v2"), [3, 1, 1]);
+    assert!(matches!(launched(&some), Err(OracleError::Apart)));
 }

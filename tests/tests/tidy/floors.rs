@@ -150,7 +150,7 @@ const CRATES: [(&str, Floors); 11] = [
     (
         "tests/oracle/src",
         &[
-            &["barriers", "functions", "lanes", "memory"],
+            &["functions", "lanes", "meetings", "memory"],
             &["atomic", "case"],
             &["run"],
             &["interpret"],

@@ -13,8 +13,8 @@
 //! count). The graph itself does not change.
 //! Edges into blocks from which no path leads to an end, or that trap, are never taken.
 
-use super::barriers::with_barriers;
 use super::choices::Choices;
+use super::meetings::with_meetings;
 use super::{Family, Generated};
 
 mod block;
@@ -37,8 +37,8 @@ pub fn kernel(bytes: &[u8], family: Family) -> Generated {
     fill::kernel(&shape, origin, &mut choices, family)
 }
 
-/// A kernel of this shape, whose blocks are filled as `bytes` say, with barriers perhaps.
+/// A kernel of this shape, whose blocks are filled as `bytes` say, with places perhaps where all meet.
 pub fn filled(shape: &Shape, bytes: &[u8], family: Family) -> Generated {
     let kernel = fill::kernel(shape, random::KNOWN, &mut Choices::new(bytes), family);
-    with_barriers(kernel, bytes)
+    with_meetings(kernel, bytes)
 }

@@ -1,8 +1,8 @@
-//! Barriers at which all work-items meet.
+//! Places where all work-items meet: barriers, and sums over lanes.
 //!
 //! A barrier does nothing for work-items that do not communicate. But all of a group must come to the same barriers in
 //! the same order, each in the same round of all loops around it (OpenCL C 3.0, section 6.15.8). Here all
-//! work-items of the grid must: so every division into groups is right.
+//! work-items of the grid must: so every division into groups is right. The same goes for sums over the lanes of a warp.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -11,23 +11,22 @@ use cranelift_codegen::ir::{Block, Function, Inst, InstructionData};
 
 use super::OracleError;
 
-/// A barrier that a work-item came to, and how often it had come to the head of each cycle around it.
+/// A place that a work-item came to, and how often it had come to the head of each cycle around it.
 pub(super) type Meeting = (Inst, Vec<u64>);
 
-/// The barriers of a kernel, and those that a work-item comes to.
+/// The places of a kernel where work-items meet, and those that one of them comes to.
 #[derive(Debug, Default)]
-pub(super) struct Barriers {
-    /// By barrier the heads of the cycles around it, from the outermost on; none if a cycle has several entries.
+pub(super) struct Meetings {
+    /// By place the heads of the cycles around it, from the outermost on; none if a cycle has several entries.
     heads: HashMap<Inst, Option<Vec<Block>>>,
     visits: HashMap<Block, u64>,
-    meetings: Vec<Meeting>,
+    seen: Vec<Meeting>,
 }
 
-impl Barriers {
-    pub(super) fn of(func: &Function) -> Barriers {
-        let barriers = barriers(func);
-        let heads = barriers.into_iter().map(|(inst, block)| (inst, heads(func, block))).collect();
-        Barriers { heads, ..Barriers::default() }
+impl Meetings {
+    pub(super) fn of(func: &Function) -> Meetings {
+        let heads = places(func).into_iter().map(|(inst, block)| (inst, heads(func, block)));
+        Meetings { heads: heads.collect(), ..Meetings::default() }
     }
 
     /// The work-item enters a block.
@@ -37,33 +36,33 @@ impl Barriers {
         }
     }
 
-    /// The work-item executes a barrier; false if no rounds can be counted there.
+    /// The work-item comes to a place; false if no rounds can be counted there.
     pub(super) fn meet(&mut self, inst: Inst) -> bool {
         let Some(Some(heads)) = self.heads.get(&inst) else { return false };
         let rounds = heads.iter().map(|head| self.visits[head]).collect();
-        self.meetings.push((inst, rounds));
+        self.seen.push((inst, rounds));
         true
     }
 
     /// What the work-item came to. The next one begins.
     pub(super) fn take(&mut self) -> Vec<Meeting> {
         self.visits.clear();
-        std::mem::take(&mut self.meetings)
+        std::mem::take(&mut self.seen)
     }
 }
 
-/// Those barriers at which work-items can meet: in cycles with one entry, and where one of them returns from. Work-items that
+/// Those places where work-items can meet: in cycles with one entry, and where one of them returns from. Work-items that
 /// trap for sure do not wait for others.
 pub(super) fn possible(func: &Function) -> BTreeSet<Inst> {
     let is_possible = |block| heads(func, block).is_some() && returns(func, block);
-    let all = barriers(func).into_iter();
+    let all = places(func).into_iter();
     all.filter(|&(_, block)| is_possible(block)).map(|(inst, _)| inst).collect()
 }
 
-/// Those barriers at which all of these work-items meet, together with the barriers before them.
+/// Those places where all of these work-items meet, also at those before them.
 pub(super) fn common(func: &Function, items: &[Vec<Meeting>]) -> BTreeSet<Inst> {
     let mut kept = BTreeSet::new();
-    for (inst, _) in barriers(func) {
+    for (inst, _) in places(func) {
         kept.insert(inst);
         if !agree(items, |other| kept.contains(&other)) {
             kept.remove(&inst);
@@ -72,9 +71,9 @@ pub(super) fn common(func: &Function, items: &[Vec<Meeting>]) -> BTreeSet<Inst> 
     kept
 }
 
-/// Removes all other barriers.
+/// Removes all other barriers. There must be no sums.
 pub(super) fn keep(func: &mut Function, kept: &BTreeSet<Inst>) {
-    for (inst, _) in barriers(func) {
+    for (inst, _) in places(func) {
         if !kept.contains(&inst) {
             func.layout.remove_inst(inst);
         }
@@ -86,23 +85,24 @@ pub(super) fn check(items: &[Vec<Meeting>]) -> Result<(), OracleError> {
     if agree(items, |_| true) { Ok(()) } else { Err(OracleError::Apart) }
 }
 
-/// Whether all work-items come to the same of these barriers.
+/// Whether all work-items come to the same of these places.
 fn agree(items: &[Vec<Meeting>], of: impl Fn(Inst) -> bool) -> bool {
     let meetings = |item: usize| items[item].iter().filter(|(inst, _)| of(*inst));
     (1..items.len()).all(|item| meetings(item).eq(meetings(0)))
 }
 
-/// All barriers, and where they are.
-pub(super) fn barriers(func: &Function) -> Vec<(Inst, Block)> {
+/// All places, and their blocks.
+pub(super) fn places(func: &Function) -> Vec<(Inst, Block)> {
     let insts = |block| func.layout.block_insts(block).map(move |inst| (inst, block));
     let all = func.layout.blocks().flat_map(insts);
-    all.filter(|&(inst, _)| is_barrier(func, inst)).collect()
+    all.filter(|&(inst, _)| is_meeting(func, inst)).collect()
 }
 
-/// Whether an instruction is a call of the barrier.
-pub(super) fn is_barrier(func: &Function, inst: Inst) -> bool {
+/// Whether an instruction is a call of the barrier, or of the sum over lanes.
+pub(super) fn is_meeting(func: &Function, inst: Inst) -> bool {
     let InstructionData::Call { func_ref, .. } = func.dfg.insts[inst] else { return false };
-    func.dfg.ext_funcs[func_ref].name.display(None).to_string() == "%harp_barrier"
+    let name = func.dfg.ext_funcs[func_ref].name.display(None).to_string();
+    ["%harp_barrier", "%harp_reduce_iadd"].contains(&name.as_str())
 }
 
 /// Whether a return can be reached from a block.

@@ -1,0 +1,92 @@
+//! Places where work-items meet, in kernels that were made without.
+//!
+//! Work-items do not communicate, so a barrier to which all come changes nothing; the oracle finds out which are such. They
+//! are put anywhere first, also behind branches on which lanes disagree at other times, and behind ways out that nobody
+//! takes. Then some become counts of the lanes that are there, which must be all with which the kernel began.
+
+use cranelift_codegen::cursor::{Cursor, FuncCursor};
+use cranelift_codegen::ir::{
+    Block, ExtFuncData, ExternalName, FuncRef, Function, Inst, InstBuilder, Signature, TrapCode,
+    Value,
+};
+use cranelift_codegen::isa::CallConv;
+
+use super::choices::Choices;
+use super::clif::signature;
+use super::{Generated, Mark};
+
+/// The kernel, or the same with places where all meet, if it does not depend on the number of lanes. They are made of the
+/// bytes from the end on, so that what the kernel is made of stays as it is.
+pub(super) fn with_meetings(mut kernel: Generated, bytes: &[u8]) -> Generated {
+    let bytes: Vec<u8> = bytes.iter().rev().copied().collect();
+    let choices = &mut Choices::new(&bytes);
+    if kernel.asks_for_lane || choices.below(3) != 1 {
+        return kernel;
+    }
+    let most = 1 + choices.below(4);
+    let func = &mut kernel.case.functions[0];
+    let barrier = import(func, "harp_barrier", signature(CallConv::Fast, [], []));
+    let blocks: Vec<Block> = func.layout.blocks().collect();
+    for block in blocks {
+        if choices.once_in(most) {
+            let at = any_place(func, block, choices);
+            FuncCursor::new(func).at_inst(at).ins().call(barrier, &[]);
+        }
+    }
+    kernel.case = kernel.case.with_common_meetings();
+    let places = kernel.case.meetings();
+    let func = &mut kernel.case.functions[0];
+    let mut counting = None;
+    for (inst, block) in places {
+        let is_count = choices.below(2) == 0;
+        if is_count {
+            let counting = counting.get_or_insert_with(|| Counting::new(func));
+            counting.instead_of(func, inst);
+        }
+        let construct = if is_count { "count of lanes" } else { "barrier" };
+        kernel.marks.push(Mark { function: 0, block, construct });
+    }
+    kernel
+}
+
+/// An instruction of a block.
+fn any_place(func: &Function, block: Block, choices: &mut Choices<'_>) -> Inst {
+    let insts: Vec<Inst> = func.layout.block_insts(block).collect();
+    choices.one(&insts)
+}
+
+fn import(func: &mut Function, name: &str, signature: Signature) -> FuncRef {
+    let (name, signature) = (ExternalName::testcase(name), func.import_signature(signature));
+    func.import_function(ExtFuncData { name, signature, colocated: true, patchable: false })
+}
+
+/// How lanes are counted.
+struct Counting {
+    sum: FuncRef,
+    one: Value,
+    /// The lanes of the warp with which the kernel began.
+    all: Value,
+}
+
+impl Counting {
+    /// Counts the lanes at the entry.
+    fn new(func: &mut Function) -> Counting {
+        let word = func.signature.params[0].value_type;
+        let sum = import(func, "harp_reduce_iadd", signature(CallConv::Fast, [word], [word]));
+        let entry = func.layout.entry_block().expect("a kernel has one");
+        let mut cursor = FuncCursor::new(func).at_first_insertion_point(entry);
+        let one = cursor.ins().iconst(word, 1);
+        let call = cursor.ins().call(sum, &[one]);
+        Counting { sum, one, all: func.dfg.first_result(call) }
+    }
+
+    /// Traps, in place of an instruction without results, if not all lanes are there.
+    fn instead_of(&self, func: &mut Function, inst: Inst) {
+        let mut cursor = FuncCursor::new(func).at_inst(inst);
+        let call = cursor.ins().call(self.sum, &[self.one]);
+        let count = cursor.func.dfg.first_result(call);
+        let missing = cursor.ins().bxor(count, self.all);
+        cursor.ins().trapnz(missing, TrapCode::unwrap_user(7));
+        cursor.remove_inst();
+    }
+}
