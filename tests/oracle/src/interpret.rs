@@ -56,7 +56,7 @@ impl Case {
     }
 
     /// Whether the effect is the same whatever stack slots hold before they are written, in whatever order work-items
-    /// run, and whatever they see of each other.
+    /// run, however many of them sum up, and whatever they see of each other.
     pub fn is_determined(&self, lanes: impl Into<Lanes>) -> bool {
         let lanes = lanes.into();
         let effect =
@@ -129,6 +129,7 @@ impl Case {
         (lanes, fill, order): (Lanes, u8, Order),
     ) -> Result<(Effect, Trace, Vec<Vec<Meeting>>), OracleError> {
         let mut run = Run::new(self, ITEM_STACK, fill);
+        run.summed = 1 + order as u64;
         // The grid's extents, six words about groups, which no case uses, then the arguments.
         let mut words: Vec<u64> = extents.into_iter().chain([0; 6]).collect();
         let mut buffers = Vec::new();
@@ -221,6 +222,8 @@ struct Run<'a> {
     callees: BTreeMap<(usize, Inst), BTreeSet<usize>>,
     /// Those of the first function.
     meetings: Meetings,
+    /// As many lanes have the same value where they sum up.
+    summed: u64,
     /// The work-item.
     id: [u64; 3],
     lane: Option<u64>,
@@ -250,6 +253,7 @@ impl<'a> Run<'a> {
             executed: BTreeSet::new(),
             callees: BTreeMap::new(),
             meetings: Meetings::of(&case.functions[0]),
+            summed: 1,
             id: [0; 3],
             lane: None,
         };
@@ -372,11 +376,11 @@ impl<'a> Run<'a> {
         let address = match item.data() {
             InstructionData::Call { .. } if is_meeting(item.func, item.inst) => {
                 let in_kernel = self.calls.len() == 1;
-                return match in_kernel && self.meetings.meet(item.inst) {
-                    // The sum of one lane's value, if there is one.
-                    true => Ok(Some(Next::Results(args.to_vec()))),
-                    false => Err(item.unknown()),
-                };
+                if !in_kernel || !self.meetings.meet(item.inst) {
+                    return Err(item.unknown());
+                }
+                let sum = |arg| int(signed(arg) * i128::from(self.summed), arg.ty());
+                return Ok(Some(Next::Results(args.iter().map(sum).collect())));
             }
             InstructionData::Call { func_ref, .. } => {
                 return match self.named(item, &functions[func_ref].name) {

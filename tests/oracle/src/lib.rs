@@ -5,7 +5,7 @@
 //! six words about work-groups, then the arguments) and the names of the intrinsics are written down a second
 //! time. Lane ids depend on the machine, so the lanes of a warp are given. The oracle refuses kernels whose
 //! work-items communicate: each runs to its end before the next begins. So a barrier only makes it
-//! compare whether all come to it, and a sum over lanes, too, which is taken for the lane's own value.
+//! compare whether all come to it, and a sum over lanes, too, which is taken for the value of one of them.
 //!
 //! Some things are not left to the interpreter, because it does not do what CLIF documents:
 //! addresses wrap at the word and offsets are signed (it zero-extends both), `srem` of the smallest

@@ -168,9 +168,10 @@ const GRAPHS: Constructs = [
         several latches | latch of two loops | irreducible cycle | critical edge | both ways to one block | \
         end",
     "",
-    "barrier | count of lanes | several ends | dead block | loop without an end that is never entered | trap that is never taken | \
-        traps that may be taken | work-item that traps | narrow values | values of two words | floats | \
-        values alone | count in memory | count of a loop's rounds | count of an inner loop's rounds | count \
-        in a parameter of all blocks | blocks in any order | graph of the catalogue | graph of the \
-        catalogue, changed | graphs put together | graph without a plan | spill slots | spilled predicates",
+    "barrier | count of lanes | several ends | dead block | loop without an end that is never entered | \
+        trap that is never taken | traps that may be taken | work-item that traps | narrow values | \
+        values of two words | floats | values alone | count in memory | count of a loop's rounds | count \
+        of an inner loop's rounds | count in a parameter of all blocks | blocks in any order | graph of \
+        the catalogue | graph of the catalogue, changed | graphs put together | graph without a plan | \
+        spill slots | spilled predicates",
 ];

@@ -405,6 +405,7 @@ fn a_sum_over_lanes_is_one_items_own_value_and_all_must_come_to_it() {
     };
     let all = kernel(WordSize::Eight, declarations, &body("v3"), [3, 1, 1]);
     assert_eq!(launched(&all).unwrap().unwrap()[0], 7);
+    assert!(!all.is_determined(4), "with more lanes it is more");
     let some = kernel(WordSize::Eight, declarations, &body("v2"), [3, 1, 1]);
     assert!(matches!(launched(&some), Err(OracleError::Apart)));
 }
