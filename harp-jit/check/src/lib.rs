@@ -126,9 +126,9 @@
 //! Functions of many places whose lanes part in many ways take too many steps: three of 1,500 random control-flow graphs.
 //! [`CodeError::undecided`] says so.
 //!
-//! It proves less than is true, so that two more of these 1,500 are not proved: relations between places are known by conditions of few numbers only, and
-//! memory other than the frame is not followed. What is computed is checked by other means. It is assumed,
-//! and made sure elsewhere, that stacks do not overlap, that all lanes enter a function with equally high
+//! It proves less than is true, so that two more of these 1,500 are not proved: relations between places are known by
+//! conditions of few numbers only, and memory other than the frame is not followed. What is computed is checked by other means.
+//! It is assumed, and made sure elsewhere, that stacks do not overlap, that all lanes enter a function with equally high
 //! stack pointers, that functions that are called keep to the convention, and that the claims in the record
 //! about memory and users' promises are true. The record's hints about which conditions *steer* lanes only
 //! say where to look closely.

@@ -358,7 +358,7 @@ impl Caller<'_, '_, '_> {
             let names = ["f", "harp_of_some_lane", "harp_assume_uniform", "harp_ballot"];
             let (ty, name) = (self.one(&TYPES)?, *self.u.choose(&names)?);
             let (argument, signature) = (self.value(ty)?, signature(CallConv::Fast, [ty], [ty]));
-            let callee = import(self.b.inner(), name, signature, true);
+            let callee = import(self.b.inner().func, name, signature, true);
             self.b.ins().call(callee, &[argument]);
             return Ok(());
         }

@@ -196,7 +196,7 @@ impl Body<'_, '_> {
     fn passed(&mut self, b: &mut Builder<'_>, callee: usize) -> (FuncRef, Vec<Value>) {
         let signature = &self.signatures[callee];
         let args = signature.params.iter().map(|_| self.one()).collect();
-        (import(b, &name(callee), signature.clone(), self.choices.below(2) == 0), args)
+        (import(b.func, &name(callee), signature.clone(), self.choices.below(2) == 0), args)
     }
 
     /// Something to branch on.

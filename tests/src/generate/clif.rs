@@ -49,19 +49,19 @@ pub(crate) fn function(
 
 /// A reference to the function of this name.
 pub(crate) fn import(
-    b: &mut Builder<'_>,
+    func: &mut Function,
     name: &str,
     signature: Signature,
     colocated: bool,
 ) -> FuncRef {
-    let (name, signature) = (ExternalName::testcase(name), b.import_signature(signature));
-    b.import_function(ExtFuncData { name, signature, colocated, patchable: false })
+    let (name, signature) = (ExternalName::testcase(name), func.import_signature(signature));
+    func.import_function(ExtFuncData { name, signature, colocated, patchable: false })
 }
 
 /// Calls an intrinsic with words.
 pub(crate) fn intrinsic(b: &mut Builder<'_>, name: &str, args: &[Value], word: Type) -> Value {
     let signature = signature(CallConv::Fast, args.iter().map(|_| word), [word]);
-    let callee = import(b, name, signature, true);
+    let callee = import(b.func, name, signature, true);
     let call = b.ins().call(callee, args);
     b.inst_results(call)[0]
 }

@@ -2,17 +2,15 @@
 //!
 //! Work-items do not communicate, so a barrier to which all come changes nothing; the oracle finds out which are such. They
 //! are put anywhere first, also behind branches on which lanes disagree at other times, and behind ways out that nobody
-//! takes. Then some become counts of the lanes that are there, which must be all with which the kernel began.
+//! takes. Then some become counts of the lanes that are there, which must be all with which the kernel began: few, as
+//! each adds branches on which lanes agree.
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
-use cranelift_codegen::ir::{
-    Block, ExtFuncData, ExternalName, FuncRef, Function, Inst, InstBuilder, Signature, TrapCode,
-    Value,
-};
+use cranelift_codegen::ir::{Block, FuncRef, Function, Inst, InstBuilder, TrapCode, Value};
 use cranelift_codegen::isa::CallConv;
 
 use super::choices::Choices;
-use super::clif::signature;
+use super::clif::{import, signature};
 use super::{Generated, Mark};
 
 /// The kernel, or the same with places where all meet, if it does not depend on the number of lanes. They are made of the
@@ -25,7 +23,7 @@ pub(super) fn with_meetings(mut kernel: Generated, bytes: &[u8]) -> Generated {
     }
     let most = 1 + choices.below(4);
     let func = &mut kernel.case.functions[0];
-    let barrier = import(func, "harp_barrier", signature(CallConv::Fast, [], []));
+    let barrier = import(func, "harp_barrier", signature(CallConv::Fast, [], []), true);
     let blocks: Vec<Block> = func.layout.blocks().collect();
     for block in blocks {
         if choices.once_in(most) {
@@ -38,7 +36,7 @@ pub(super) fn with_meetings(mut kernel: Generated, bytes: &[u8]) -> Generated {
     let func = &mut kernel.case.functions[0];
     let mut counting = None;
     for (inst, block) in places {
-        let is_count = choices.below(2) == 0;
+        let is_count = choices.once_in(6);
         if is_count {
             let counting = counting.get_or_insert_with(|| Counting::new(func));
             counting.instead_of(func, inst);
@@ -55,11 +53,6 @@ fn any_place(func: &Function, block: Block, choices: &mut Choices<'_>) -> Inst {
     choices.one(&insts)
 }
 
-fn import(func: &mut Function, name: &str, signature: Signature) -> FuncRef {
-    let (name, signature) = (ExternalName::testcase(name), func.import_signature(signature));
-    func.import_function(ExtFuncData { name, signature, colocated: true, patchable: false })
-}
-
 /// How lanes are counted.
 struct Counting {
     sum: FuncRef,
@@ -72,7 +65,7 @@ impl Counting {
     /// Counts the lanes at the entry.
     fn new(func: &mut Function) -> Counting {
         let word = func.signature.params[0].value_type;
-        let sum = import(func, "harp_reduce_iadd", signature(CallConv::Fast, [word], [word]));
+        let sum = import(func, "harp_reduce_iadd", signature(CallConv::Fast, [word], [word]), true);
         let entry = func.layout.entry_block().expect("a kernel has one");
         let mut cursor = FuncCursor::new(func).at_first_insertion_point(entry);
         let one = cursor.ins().iconst(word, 1);

@@ -33,7 +33,8 @@ pub fn generated(insts: usize, word: WordSize) -> Function {
     let own = signature(CallConv::Fast, [address, number, number], [number]);
     clif::function("generated", &own, word, &mut FunctionBuilderContext::new(), |b, params| {
         b.seal_block(b.current_block().expect("the entry"));
-        let helper = import(b, "helper", signature(CallConv::Fast, [number; 2], [number]), true);
+        let helper =
+            import(b.func, "helper", signature(CallConv::Fast, [number; 2], [number]), true);
         let vars: Vec<Variable> = (0..VARIABLES).map(|_| b.declare_var(number)).collect();
         for (index, &var) in vars.iter().enumerate() {
             b.def_var(var, params[1 + index % 2]);

@@ -233,6 +233,6 @@ impl Body<'_, '_> {
     /// A reference to a function of the module.
     pub(super) fn import(&mut self, b: &mut Builder<'_>, index: usize) -> FuncRef {
         let planned = &self.plan.functions[index];
-        clif::import(b, &planned.name, planned.signature.clone(), self.choices.below(2) == 0)
+        clif::import(b.func, &planned.name, planned.signature.clone(), self.choices.below(2) == 0)
     }
 }
