@@ -44,8 +44,17 @@ pub(super) struct ProgramFile {
     cl_option: Vec<String>,
 }
 
+/// How near to its text a program is translated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Optimized,
+    /// With all accesses to memory that the program has, for checks. What is not written before it is read, say, compilers
+    /// take for whatever suits them.
+    AsWritten,
+}
+
 /// Makes a SPIR-V module of the text of a shader, with values for its constants.
-type Translate = fn(&Input, &str, Vec<(String, f64)>) -> Result<Vec<u8>, SourceError>;
+type Translate = fn(&Input, &str, Vec<(String, f64)>, Form) -> Result<Vec<u8>, SourceError>;
 
 /// A program that was read.
 pub(super) enum Source {
@@ -74,22 +83,25 @@ impl ProgramFile {
 
     /// Reads the program, and compiles it to SPIR-V if it is in another language than this and CLIF.
     pub(super) fn load(&self, arch: ArchId) -> Result<Source, CliError> {
-        self.load_from(arch, "-O2")
+        self.load_in(Form::Optimized, arch)
     }
 
-    /// The same with all accesses to memory that the program has, for checks. What is not written before it is read, say,
-    /// compilers take for whatever suits them.
+    /// The same with all accesses to memory that the program has, for checks.
     pub(super) fn load_as_written(&self, arch: ArchId) -> Result<Source, CliError> {
-        Ok(match self.load_from(arch, "-O0")? {
+        Ok(match self.load_in(Form::AsWritten, arch)? {
             Source::Spirv(module) => Source::Spirv(Box::new(module.with_variables_in_memory())),
             clif @ Source::Clif(_) => clif,
         })
     }
 
-    /// The same; OpenCL C is optimized at this level, if the options say nothing else.
-    fn load_from(&self, arch: ArchId, level: &str) -> Result<Source, CliError> {
+    fn load_in(&self, form: Form, arch: ArchId) -> Result<Source, CliError> {
         let language = self.language();
         if let Some(Language::OpenCl(standard)) = language {
+            // Options of the command line may say something else.
+            let level = match form {
+                Form::Optimized => "-O2",
+                Form::AsWritten => "-O0",
+            };
             let bytes = opencl::compile(&self.file, arch, standard, level, &self.cl_option)?;
             return self.spirv(&bytes);
         }
@@ -97,8 +109,8 @@ impl ProgramFile {
             return Err(SourceError::NotOpenCl { file: self.file.clone() }.into());
         }
         match language {
-            Some(Language::Wgsl) => self.shader(shader::from_wgsl),
-            Some(Language::Glsl) => self.shader(shader::from_glsl),
+            Some(Language::Wgsl) => self.shader(shader::from_wgsl, form),
+            Some(Language::Glsl) => self.shader(shader::from_glsl, form),
             Some(Language::Clif) => self.clif(self.file.read()?),
             Some(Language::Spirv) => self.spirv(&self.file.read()?),
             _ => {
@@ -126,9 +138,9 @@ impl ProgramFile {
     }
 
     /// A program in a language that naga reads, which also gives its constants their values.
-    fn shader(&self, translate: Translate) -> Result<Source, CliError> {
+    fn shader(&self, translate: Translate, form: Form) -> Result<Source, CliError> {
         let constants = self.spec.iter().map(Specialization::of_shader).collect();
-        let bytes = translate(&self.file, &self.file.read_text()?, constants)?;
+        let bytes = translate(&self.file, &self.file.read_text()?, constants, form)?;
         self.module(&bytes, &[])
     }
 

@@ -12,22 +12,29 @@ mod with_naga {
     use naga::back::pipeline_constants::process_overrides;
     use naga::back::spv::{self, DebugInfo, Options, SourceLanguage, WriterFlags};
     use naga::front::{glsl, wgsl};
+    use naga::proc::{BoundsCheckPolicies, BoundsCheckPolicy};
     use naga::valid::{Capabilities, ValidationFlags, Validator};
     use naga::{Module, ShaderStage};
 
     use super::super::super::files::Input;
-    use super::super::SourceError;
+    use super::super::{Form, SourceError};
 
-    /// The module of a program in WGSL, with values for its `override`s.
+    /// The module of a program in WGSL, with values for its `override`s. An index out of bounds stays within its array, as
+    /// WGSL says, but in a program as it is written, where checks are to find it.
     pub(in super::super) fn from_wgsl(
         file: &Input,
         text: &str,
         constants: Vec<(String, f64)>,
+        form: Form,
     ) -> Result<Vec<u8>, SourceError> {
         let module = wgsl::parse_str(text);
         let module = module
             .map_err(|error| refused(file, error.emit_to_string_with_path(text, &file.name())))?;
-        written(file, text, &module, constants, SourceLanguage::WGSL)
+        let policy = match form {
+            Form::Optimized => BoundsCheckPolicy::Restrict,
+            Form::AsWritten => BoundsCheckPolicy::Unchecked,
+        };
+        written(file, text, &module, constants, SourceLanguage::WGSL, policy)
     }
 
     /// The module of a compute shader in GLSL, with values for its specialization constants.
@@ -35,6 +42,7 @@ mod with_naga {
         file: &Input,
         text: &str,
         constants: Vec<(String, f64)>,
+        _: Form,
     ) -> Result<Vec<u8>, SourceError> {
         let options = glsl::Options::from(ShaderStage::Compute);
         let module = glsl::Frontend::default().parse(&options, &of_known_version(text));
@@ -42,7 +50,8 @@ mod with_naga {
             let message = errors.emit_to_string_with_path(text, &file.name());
             refused(file, format!("{}\n{OTHER_COMPILER}", message.trim_end()))
         })?;
-        written(file, text, &module, constants, SourceLanguage::GLSL)
+        let policy = BoundsCheckPolicy::Unchecked;
+        written(file, text, &module, constants, SourceLanguage::GLSL, policy)
     }
 
     /// What to do about GLSL that naga does not read, such as operations of subgroups.
@@ -73,6 +82,7 @@ mod with_naga {
         module: &Module,
         constants: Vec<(String, f64)>,
         language: SourceLanguage,
+        policy: BoundsCheckPolicy,
     ) -> Result<Vec<u8>, SourceError> {
         let mut validator = Validator::new(ValidationFlags::all(), Capabilities::all());
         let info = validator.validate(module);
@@ -87,6 +97,12 @@ mod with_naga {
             lang_version: (1, 3),
             flags: WriterFlags::DEBUG,
             debug_info: Some(debug_info),
+            bounds_check_policies: BoundsCheckPolicies {
+                index: policy,
+                buffer: policy,
+                binding_array: policy,
+                ..BoundsCheckPolicies::default()
+            },
             ..Options::default()
         };
         let words = spv::write_vec(&module, &info, &options, None);
@@ -114,13 +130,14 @@ mod with_naga {
 #[cfg(not(feature = "naga"))]
 mod without_naga {
     use super::super::super::files::Input;
-    use super::super::SourceError;
+    use super::super::{Form, SourceError};
 
     /// Says that WGSL cannot be read.
     pub(in super::super) fn from_wgsl(
         file: &Input,
         _: &str,
         _: Vec<(String, f64)>,
+        _: Form,
     ) -> Result<Vec<u8>, SourceError> {
         Err(SourceError::NoNaga { file: file.clone(), language: "WGSL" })
     }
@@ -130,6 +147,7 @@ mod without_naga {
         file: &Input,
         _: &str,
         _: Vec<(String, f64)>,
+        _: Form,
     ) -> Result<Vec<u8>, SourceError> {
         Err(SourceError::NoNaga { file: file.clone(), language: "GLSL" })
     }

@@ -99,6 +99,37 @@ fn constants_of_shaders_are_given_by_number_and_name() {
 }
 
 #[test]
+#[cfg(feature = "naga")]
+fn indices_of_wgsl_stay_in_their_arrays() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path();
+    let wgsl = "
+        struct Tail { first: u32, rest: array<vec4<u32>> }
+        @group(0) @binding(0) var<storage, read_write> numbers: array<u32>;
+        @group(0) @binding(1) var<storage, read_write> tail: Tail;
+        var<workgroup> together: array<u32, 4>;
+        @compute @workgroup_size(8)
+        fn main(@builtin(local_invocation_index) id: u32) {
+            var own = array<u32, 3>(10, 20, 30);
+            own[id] += 1;
+            if id == 3 { together[id + 100] = 7; }
+            workgroupBarrier();
+            if id < 5 { numbers[id] = own[id] + together[id]; }
+            if id == 5 { tail.rest[id][id] = own[i32(id) - 6]; }
+        }";
+    fs::write(path.join("far.wgsl"), wgsl).unwrap();
+    let line = format!("run far.wgsl -a {MACHINE} --grid 8 --arg u32x4 --arg u32x12:1");
+    assert_eq!(
+        succeeds(path, &format!("{line} --print numbers --print tail")),
+        "numbers: 11 21 31 38\ntail: 1 1 1 1 1 1 1 1 1 1 1 31\n"
+    );
+    // Checks find what the program itself does.
+    let (_, _, message) = fails(path, &format!("{line} --check"));
+    assert!(message.contains("out of bounds: store of i32"), "{message}");
+    assert!(message.contains("of array `together` of its work-group"), "{message}");
+}
+
+#[test]
 fn halves_are_numbers() {
     let folder = TempDir::new().unwrap();
     let line = format!("run {} -a {MACHINE}", module("halves.spv").display());
