@@ -49,6 +49,9 @@ pub(crate) enum Intrinsic {
     OfSomeLane,
     /// An undefined value.
     Undef,
+    /// False, which no pass looks at: a branch on it is a way that nobody takes, and that belongs to the control flow all
+    /// the same, until divergence is managed.
+    Never,
     /// The address of the frame's end: the stack pointer at the function's entry.
     FrameEnd,
     /// The return address.
@@ -227,7 +230,7 @@ const OF_WARP: Rule = Rule::Fixed(Width::Warp);
 const OF_GRID: Rule = Rule::Fixed(Width::Grid);
 
 /// All intrinsics, one row each.
-static TABLE: [Row; 43] = [
+static TABLE: [Row; 44] = [
     Row::lane(LaneField::Lane, "harp_lane_id", Width::Thread),
     Row::lane(LaneField::Warp, "harp_warp_id", Width::Warp),
     Row::lane(LaneField::Core, "harp_core_id", Width::Group),
@@ -269,6 +272,7 @@ static TABLE: [Row; 43] = [
     Row::reduce(Reduction::Fmin, "harp_reduce_fmin", Shape::Float),
     Row::reduce(Reduction::Fmax, "harp_reduce_fmax", Shape::Float),
     Row::new(Intrinsic::Undef, "harp_undef", Shape::Value, OF_GRID).truth(),
+    Row::new(Intrinsic::Never, "harp_never", Shape::Value, OF_GRID).truth(),
     Row::new(Intrinsic::FrameEnd, "harp_frame_end", Shape::Word, DIVERGENT),
     Row::new(Intrinsic::ReturnAddress, "harp_return_address", Shape::Word, DIVERGENT),
 ];

@@ -98,7 +98,7 @@ fn kernel(text: &str, parsed: &TextFile) -> Option<Case> {
     let data = data.map(|it| Datum::new(&it.name, it.bytes.clone(), DataAccess::ReadWrite));
     let functions = parsed.functions().iter().map(|function| function.func.clone()).collect();
     let start = Start::Launch { extents: [1, 1, 1], args };
-    Some(Case { word: arch.word(), functions, data: data.collect(), start })
+    Some(Case { word: arch.word(), functions, data: data.collect(), start, waits: false })
 }
 
 fn kernel_lines(case: &Case, machines: &[(ArchId, OptLevel)]) -> Vec<String> {

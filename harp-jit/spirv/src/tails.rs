@@ -3,9 +3,9 @@
 //! All blocks that a loop's header dominates and its merge block does not belong to the round in which they are run, also
 //! where no way leads back from them: `for (;;) { if (key == first(key)) { sum = add(value); break; } }` adds the values of
 //! those that have this key. In a control-flow graph such a block is outside of the loop, and those that leave it in
-//! different rounds wait there for each other. Where they look at what others in their subgroup have, or take turns by atomic
-//! accesses, as with a lock that the block releases, this makes a difference. So these blocks get a way back to the header,
-//! which nobody takes.
+//! different rounds wait there for each other. Where they look at what others in their subgroup have, this makes a difference.
+//! So these blocks get a way back to the header, which nobody takes. (Where they wait for what others write, as for a lock, the
+//! code generator sees to it.)
 //!
 //! Loops with barriers are left as they are: all work-items run their rounds together. So are those of OpenCL's modules, which
 //! need not be structured: what they call a merge block is any of a loop's exits.
@@ -28,19 +28,13 @@ pub(crate) type Tails = HashMap<Id, SmallVec<[Id; 1]>>;
 struct Does {
     /// Looks at what others in the subgroup have.
     looks: bool,
-    /// Accesses memory atomically.
-    takes_turns: bool,
     /// Waits for the work-group.
     waits: bool,
 }
 
 impl Does {
     fn and(self, other: Does) -> Does {
-        Does {
-            looks: self.looks || other.looks,
-            takes_turns: self.takes_turns || other.takes_turns,
-            waits: self.waits || other.waits,
-        }
+        Does { looks: self.looks || other.looks, waits: self.waits || other.waits }
     }
 }
 
@@ -53,7 +47,7 @@ pub(crate) fn tails(module: &SpirvModule, function: &Function) -> Tails {
     }
     let mut calls = Calls { module, known: HashMap::new(), depth: 0 };
     let does: Vec<Does> = function.blocks.iter().map(|block| calls.block_does(block)).collect();
-    if !does.iter().any(|block| block.looks || block.takes_turns) {
+    if !does.iter().any(|block| block.looks) {
         return tails;
     }
     let graph = Graph::new(module, function);
@@ -120,7 +114,6 @@ fn instruction_does(op: Op) -> Does {
     let is_of_subgroup = name.starts_with("GroupNonUniform") || name.starts_with("Subgroup");
     Does {
         looks: is_of_subgroup,
-        takes_turns: name.starts_with("Atomic"),
         // Group operations may be about work-groups.
         waits: op == Op::ControlBarrier || name.starts_with("Group") && !is_of_subgroup,
     }
@@ -151,7 +144,7 @@ impl Graph {
     /// The blocks that leave the loop behind something that is to be done in a round.
     fn tails(&self, header: usize, merge: usize, does: &[Does]) -> Vec<usize> {
         let mut inside = reached(header, &self.succs, |block| block != merge);
-        if !inside.iter().any(|&block| does[block].looks || does[block].takes_turns) {
+        if !inside.iter().any(|&block| does[block].looks) {
             return Vec::new();
         }
         let before = reached(0, &self.succs, |block| block != header);
@@ -163,21 +156,12 @@ impl Graph {
                 block != header && inside.contains(&block)
             }));
         }
-        let (mut all, mut of_rounds) = (Does::default(), Does::default());
-        for &block in &inside {
-            all = all.and(does[block]);
-            if rounds.contains(&block) {
-                of_rounds = of_rounds.and(does[block]);
-            }
-        }
-        if all.waits {
+        if inside.iter().any(|&block| does[block].waits) {
             return Vec::new();
         }
         let is_tail = |block: &usize| inside.contains(block) && !rounds.contains(block);
-        let matters =
-            |block: &usize| does[*block].looks || does[*block].takes_turns && of_rounds.takes_turns;
         let mut behind = HashSet::new();
-        for &block in inside.iter().filter(|block| is_tail(block) && matters(block)) {
+        for &block in inside.iter().filter(|block| is_tail(block) && does[**block].looks) {
             behind.extend(reached(block, &self.succs, |block| is_tail(&block)));
         }
         let leaves = |block: &usize| {

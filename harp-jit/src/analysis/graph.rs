@@ -8,7 +8,7 @@ use cranelift_codegen::loop_analysis::LoopAnalysis;
 /// The edges between blocks, the blocks that dominate others, and the loops. It holds until a block or an edge changes.
 pub(crate) struct Graph {
     pub(crate) cfg: ControlFlowGraph,
-    pub(super) dominators: DominatorTree,
+    pub(crate) dominators: DominatorTree,
     pub(crate) loops: LoopAnalysis,
 }
 

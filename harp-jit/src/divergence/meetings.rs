@@ -17,8 +17,13 @@ pub(super) fn waiting(func: &Function, callees: &dyn Callees) -> EntitySet<Block
 /// The blocks in which lanes of the program may wait for others, or look at what these have: by no call that is the compiler's
 /// `own`.
 pub(super) fn gathering(func: &Function, callees: &dyn Callees, own: &Own) -> EntitySet<Block> {
-    let looks = |inst| Intrinsic::of_call(func, inst).is_some_and(|it| !it.is_private());
-    blocks_with(func, |inst| (looks(inst) || may_wait(func, inst, callees)) && !own.contains(inst))
+    blocks_with(func, |inst| gathers(func, inst, callees) && !own.contains(inst))
+}
+
+/// Whether lanes may wait for others at an instruction, or look at what these have.
+pub(super) fn gathers(func: &Function, inst: Inst, callees: &dyn Callees) -> bool {
+    let looks = Intrinsic::of_call(func, inst).is_some_and(|it| !it.is_private());
+    looks || may_wait(func, inst, callees)
 }
 
 fn blocks_with(func: &Function, is_one: impl Fn(Inst) -> bool) -> EntitySet<Block> {

@@ -18,6 +18,8 @@
 //! 8. [`Decisions`]: how each region is managed;
 //! 9. [`mod@structurize`]: the function is rewritten.
 //!
+//! Before all that, while atomic accesses still are such, [`spinning`] adds what belongs to loops that wait for it.
+//!
 //! The only functions refused are those with [`TooMany`] values that are set in one place and live through
 //! others. Assumes a legalized function. [`check()`] proves from the plan alone that every path joins what it
 //! split.
@@ -40,12 +42,14 @@ mod check;
 mod claims;
 pub(crate) mod decide;
 mod edges;
+mod handed_on;
 mod loads;
 mod meetings;
 #[cfg(test)]
 mod random_tests;
 mod regions;
 pub(crate) mod shared_headers;
+pub(crate) mod spinning;
 mod structurize;
 #[cfg(test)]
 mod tests;
@@ -190,7 +194,12 @@ impl Prepared {
     ) -> Result<(Function, Graph, Plan), TooMany> {
         let (func, graph, mut plan) = if self.regions.is_empty() {
             let plan = Plan { steering: self.steering, own: self.own, ..Plan::default() };
-            (self.func, self.facts.into_graph(), plan)
+            let mut func = self.func;
+            let graph = match spinning::forget_ways(&mut func) {
+                true => Graph::compute(&func),
+                false => self.facts.into_graph(),
+            };
+            (func, graph, plan)
         } else {
             structurize(&self, decisions)?
         };

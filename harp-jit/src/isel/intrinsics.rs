@@ -32,6 +32,7 @@ impl Lower<'_> {
                 *self.global_id_x.get_or_insert_with(|| vcode.new_reg(RegClass::Gpr))
             }
             Intrinsic::Undef => self.undef(RegClass::Gpr),
+            Intrinsic::Never => self.emit_const(0),
             Intrinsic::FrameEnd => self.frame_value(FrameValue::End),
             Intrinsic::ReturnAddress => self.frame_value(FrameValue::ReturnAddress),
             Intrinsic::AssumeUniform => {

@@ -1,7 +1,7 @@
 //! The pipeline: takes one function from CLIF to machine code, stage by stage.
 //!
 //! ```text
-//! CLIF       precheck, verify; legalize::before, mid_end, legalize::between, (mid_end,) legalize::after
+//! CLIF       precheck, verify; legalize::before, mid_end, loops that wait, legalize::between, (mid_end,) legalize::after
 //!              -> legal CLIF: values of at most a word, all control flow explicit
 //!            divergence: shared headers, canonical form, uniformity, decisions, structurization
 //!              -> managed CLIF and a plan: which branches split, what joins, what is to be predicated
@@ -20,6 +20,7 @@ use crate::accesses::MemoryAccess;
 use crate::analysis::Graph;
 use crate::builder::KernelSource;
 use crate::divergence::decide::{DivergenceReport, Shares};
+use crate::divergence::spinning;
 use crate::error::CompileError;
 use crate::function::CompiledFunction;
 use crate::groups::Grouping;
@@ -214,6 +215,10 @@ pub(crate) fn legal(
     legalize::before(&mut func, arch, options.check_alignment)
         .map_err(|error| error.explain(&func, unit.sources))?;
     let mut func = mid_end::optimize(func, options)?;
+    if options.execution == Execution::Simt && arch.lanes() > 1 {
+        spinning::extend(&mut func, &unit.callees());
+        unit.verify(&func, "loops that wait")?;
+    }
     let rerun = legalize::between(&mut func, arch, options.execution, unit.large_code())
         .map_err(|error| error.explain(&func, unit.sources))?;
     unit.verify(&func, "fitting values to words")?;

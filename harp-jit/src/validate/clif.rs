@@ -151,6 +151,7 @@ impl Reader<'_, '_> {
         let bits = result.map_or(0, |&result| self.func.dfg.value_type(result).bits() as usize);
         let exchange = match intrinsic {
             Intrinsic::Undef => return Kind::Undefined { own },
+            Intrinsic::Never => return Kind::Constant(0),
             Intrinsic::LANE_ID => return Kind::LaneNumber,
             Intrinsic::Any => Exchange::Any,
             Intrinsic::All => Exchange::All,

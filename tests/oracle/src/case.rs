@@ -142,6 +142,8 @@ pub struct Case {
     pub data: Vec<Datum>,
     /// How.
     pub start: Start,
+    /// Whether work-items wait for each other: how often, and so what branches do, is up to the machine.
+    pub waits: bool,
 }
 
 /// How a case should end. Values are equal if their bits are.
@@ -181,7 +183,7 @@ impl Case {
     /// The kernel of a launch, alone.
     pub fn kernel(func: Function, word: WordSize, extents: [u64; 3], args: Vec<Argument>) -> Case {
         let start = Start::Launch { extents, args };
-        Case { word, functions: vec![func], data: Vec::new(), start }
+        Case { word, functions: vec![func], data: Vec::new(), start, waits: false }
     }
 
     /// How many work-items there are.

@@ -53,7 +53,7 @@ pub(super) fn kernel(bytes: &[u8], family: Family) -> Generated {
         || Argument::Scalar(family.word_param(), choices.int(family.word.bits().into()));
     args.extend((0..NUMBERS).map(|_| number()));
     let start = Start::Launch { extents, args };
-    Case { word: family.word, functions, data: vec![shared], start }.into()
+    Case { word: family.word, functions, data: vec![shared], start, waits: false }.into()
 }
 
 /// The kernel's, and those of one to four functions.

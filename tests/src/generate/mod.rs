@@ -15,6 +15,7 @@ mod choices;
 pub(crate) mod clif;
 mod directed;
 pub mod graphs;
+mod locks;
 mod meetings;
 
 pub(crate) use body::rows::{FLOATS, INTS};
@@ -67,8 +68,13 @@ impl Kind {
             Kind::Calls => calls::kernel(bytes, family),
             Kind::Graphs => graphs::kernel(bytes, family),
         };
-        meetings::with_meetings(kernel, bytes)
+        together(kernel, bytes)
     }
+}
+
+/// The kernel with what work-items do together.
+fn together(kernel: Generated, bytes: &[u8]) -> Generated {
+    locks::with_lock(meetings::with_meetings(kernel, bytes), bytes)
 }
 
 /// Something worth counting, which a block that was generated is, or holds.

@@ -133,7 +133,7 @@ fn case(text: &str, args: &[i64]) -> Case {
         datum("t", vec![0; 8 * functions.len()], DataAccess::ReadOnly, table),
     ];
     let args = args.iter().map(|&arg| DataValue::I64(arg)).collect();
-    Case { word: WordSize::Eight, functions, data, start: Start::Call(args) }
+    Case { word: WordSize::Eight, functions, data, start: Start::Call(args), waits: false }
 }
 
 fn results(text: &str, args: &[i64]) -> Vec<DataValue> {

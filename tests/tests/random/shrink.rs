@@ -92,7 +92,7 @@ fn instructions(case: &Case) -> usize {
 /// What comes of a text that fails.
 fn failure(text: &str, word: WordSize, start: Start, arch: ArchId) -> Box<Failure> {
     let functions = parse(word, text);
-    let case = Case { word, functions, data: Vec::new(), start };
+    let case = Case { word, functions, data: Vec::new(), start, waits: false };
     let target = Target::new(arch, OptLevel::Speed, WAYS[0]);
     check_generated(&case.into(), &[target], &mut Machines::default())
         .expect_err("the oracle does not know what it holds")

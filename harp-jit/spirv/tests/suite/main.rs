@@ -11,6 +11,7 @@ mod hostile;
 mod imported;
 mod integers;
 mod lanes;
+mod locks;
 mod peers;
 mod programs;
 mod scalar;

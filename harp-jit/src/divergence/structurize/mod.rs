@@ -27,7 +27,7 @@ use cranelift_frontend::Variable;
 use hashbrown::{HashMap, HashSet};
 
 use super::regions::{RegionId, Regions};
-use super::{Decisions, Method, Prepared, TooMany};
+use super::{Decisions, Method, Prepared, TooMany, spinning};
 use crate::aliases;
 use crate::analysis::{Graph, LevelId, LiveRanges, Node, Uniformity};
 use crate::intrinsic::Intrinsic;
@@ -88,6 +88,7 @@ pub(crate) fn structurize(
         let what = "values to keep while lanes wait for others";
         return Err(TooMany { what, given: b.known(), limit: MAX_KNOWN });
     }
+    spinning::forget_ways(&mut func);
     plan.predicated =
         predicated.into_iter().map(|(head, end)| predicated_region(&func, head, end)).collect();
     let (func, graph) = without_constant_parameters(func);

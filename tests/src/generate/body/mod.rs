@@ -57,7 +57,8 @@ pub(super) fn case(config: &'static Config, bytes: &[u8], family: Family) -> Gen
             marks.extend(body.marks.into_iter().filter(|mark| blocks.contains(&mark.block)));
         }));
     }
-    let case = Case { word: family.word, functions, data: plan.data, start: plan.start };
+    let (data, start) = (plan.data, plan.start);
+    let case = Case { word: family.word, functions, data, start, waits: false };
     Generated { case, marks, asks_for_lane: plan.asks_for_lane }
 }
 

@@ -14,8 +14,7 @@
 //! Edges into blocks from which no path leads to an end, or that trap, are never taken.
 
 use super::choices::Choices;
-use super::meetings::with_meetings;
-use super::{Family, Generated};
+use super::{Family, Generated, together};
 
 mod block;
 mod catalogue;
@@ -37,8 +36,8 @@ pub fn kernel(bytes: &[u8], family: Family) -> Generated {
     fill::kernel(&shape, origin, &mut choices, family)
 }
 
-/// A kernel of this shape, whose blocks are filled as `bytes` say, with places perhaps where all meet.
+/// A kernel of this shape, whose blocks are filled as `bytes` say, with what work-items may do together.
 pub fn filled(shape: &Shape, bytes: &[u8], family: Family) -> Generated {
     let kernel = fill::kernel(shape, random::KNOWN, &mut Choices::new(bytes), family);
-    with_meetings(kernel, bytes)
+    together(kernel, bytes)
 }

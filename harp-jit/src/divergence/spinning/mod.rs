@@ -1,0 +1,141 @@
+//! Loops in which a work-item waits for what another one of its warp writes behind the loop.
+//!
+//! `while (exchange(lock, 1)) {} ..; store(lock, 0)`: each work-item by itself goes on some day. In a warp, the lane that has
+//! the lock waits behind the loop until the others have left it, too, and they wait for the lock (ElTantawy and Aamodt, "MIMD
+//! synchronization on SIMT architectures", MICRO 2016). As there, lanes wait for each other behind the write instead: from
+//! there, a way that nobody takes leads back to the loop's header, so all up to there belongs to the loop. Each lane does what
+//! it did, in the same order.
+//!
+//! A loop waits if it is left by what it reads by an atomic access, or by any access that a fence orders. It does not if it
+//! only repeats its own exchange until nothing has come in between. The writes are those to the same array, if no way
+//! misses them, else all atomic ones behind the loop, and those before a fence; or, if there are none, those on other ways to
+//! where the loop leads, `if (first) { ..; store(flag, 1) } else { while (!load(flag)) {} }`. The last of them counts: others
+//! may wait for a second lock, too.
+//!
+//! No such way crosses a place where work-items gather: they would get there in other rounds than the program's. Calls are
+//! not looked into.
+//!
+//! This comes before atomic accesses are replaced by others, and so before it is known where lanes diverge. Where they do
+//! not, the loop stays as it was.
+
+use cranelift_codegen::cursor::{Cursor, FuncCursor};
+use cranelift_codegen::ir::types::{F32, F64, I8};
+use cranelift_codegen::ir::{
+    Block, BlockArg, Function, Inst, InstBuilder, InstructionData, Type, Value, ValueDef,
+};
+
+use super::edges::Edge;
+use super::handed_on::HandedOn;
+use crate::analysis::{Callees, Graph};
+use crate::intrinsic::Intrinsic;
+use crate::legalize;
+
+mod accesses;
+mod search;
+#[cfg(test)]
+mod tests;
+
+use accesses::may_wait;
+use search::Search;
+
+/// Adds ways back to the headers of loops that wait. `callees` says which calls may wait.
+pub(crate) fn extend(func: &mut Function, callees: &dyn Callees) {
+    let mut insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
+    if !insts.any(|inst| may_wait(func, inst)) {
+        return;
+    }
+    func.dfg.resolve_all_aliases();
+    loop {
+        let graph = Graph::compute(func);
+        let ways = Search::new(func, &graph, callees).all_ways();
+        // The latter change which blocks dominate others.
+        let (plain, mut other): (Vec<_>, Vec<_>) = ways.into_iter().partition(|ways| ways.is_plain);
+        other.truncate(1);
+        let ways = if plain.is_empty() { other } else { plain };
+        if ways.is_empty() {
+            return;
+        }
+        for ways in ways {
+            ways.add(func);
+        }
+    }
+}
+
+/// Turns ways that nobody takes into none. Returns whether there were any; the graph is another one then.
+pub(super) fn forget_ways(func: &mut Function) -> bool {
+    let is_way = |func: &Function, inst: Inst| match func.dfg.insts[inst] {
+        InstructionData::Brif { arg, blocks, .. } if is_never(func, arg) => Some(blocks[1]),
+        _ => None,
+    };
+    let last = func.layout.blocks().filter_map(|block| func.layout.last_inst(block));
+    let ways: Vec<_> = last.filter_map(|inst| Some((inst, is_way(func, inst)?))).collect();
+    for (inst, rest) in &ways {
+        let args: Vec<BlockArg> = rest.args(&func.dfg.value_lists).collect();
+        let to = rest.block(&func.dfg.value_lists);
+        let mut at = FuncCursor::new(func).at_inst(*inst);
+        at.use_srcloc(*inst);
+        at.ins().jump(to, &args);
+        at.remove_inst();
+    }
+    if ways.is_empty() {
+        return false;
+    }
+    legalize::reachable(func);
+    true
+}
+
+/// Ways back to a loop's header.
+struct Ways {
+    header: Block,
+    /// The instructions before which they begin.
+    places: Vec<Inst>,
+    handed_on: HandedOn,
+    back: Vec<Edge>,
+    entering: Vec<Edge>,
+    /// Whether the header dominates the places, so that they change no other block's dominators.
+    is_plain: bool,
+}
+
+impl Ways {
+    /// Adds the ways.
+    fn add(&self, func: &mut Function) {
+        self.handed_on.hand_on(func, &self.back, &self.entering);
+        for &before in &self.places {
+            self.add_before(func, before);
+        }
+    }
+
+    fn add_before(&self, func: &mut Function, before: Inst) {
+        let block = func.layout.inst_block(before).expect("it is in the layout");
+        let rest = func.dfg.make_block();
+        func.layout.split_block(rest, before);
+        let types: Vec<Type> = func.dfg.block_param_types(self.header).collect();
+        let place = func.srcloc(before);
+        let mut at = FuncCursor::new(func).with_srcloc(place).at_bottom(block);
+        let args: Vec<BlockArg> = types.into_iter().map(|ty| zero(&mut at, ty).into()).collect();
+        let never = Intrinsic::Never.declare(at.func, I8);
+        let call = at.ins().call(never, &[]);
+        let never = at.func.dfg.first_result(call);
+        at.ins().brif(never, self.header, &args, rest, &[]);
+    }
+}
+
+/// Whether there is a [`zero`] of this type.
+fn has_zero(ty: Type) -> bool {
+    ty.is_int() && ty.bits() <= 64 || ty == F32 || ty == F64
+}
+
+fn zero(at: &mut FuncCursor<'_>, ty: Type) -> Value {
+    match ty {
+        F32 => at.ins().f32const(0.0),
+        F64 => at.ins().f64const(0.0),
+        _ => at.ins().iconst(ty, 0),
+    }
+}
+
+fn is_never(func: &Function, value: Value) -> bool {
+    match func.dfg.value_def(func.dfg.resolve_aliases(value)) {
+        ValueDef::Result(inst, _) => Intrinsic::of_call(func, inst) == Some(Intrinsic::Never),
+        _ => false,
+    }
+}
