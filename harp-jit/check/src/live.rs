@@ -231,8 +231,11 @@ impl Liveness<'_> {
         let placed = &self.frame.code.insts[at];
         let op = placed.instruction.op;
         let Accessed { to, mut from } = self.frame.accessed(at);
+        let mut base = None;
         match op {
-            Op::St { value, .. } => from = smallvec![Places::gpr(value)],
+            Op::St { value, base: address, .. } => {
+                (from, base) = (smallvec![Places::gpr(value)], Some(Places::gpr(address)));
+            }
             Op::Ld { .. } if self.frame.reads_any_slot(at) => {
                 from = self.frame.places.slots().collect();
             }
@@ -275,6 +278,7 @@ impl Liveness<'_> {
         let is_shared = |place: &Place| place.is_shared(self.frame.code.arch);
         let of_all = to.is_some_and(|to| is_shared(&to));
         from.iter()
+            .chain(&base)
             .filter(|place| of_all || is_shared(place))
             .for_each(|&place| live.set(Ask::Shared, place, true));
         let splits = self.frame.code.is_split(at) || self.frame.code.is_split_branch(at);

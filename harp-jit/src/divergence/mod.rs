@@ -42,7 +42,6 @@ mod check;
 mod claims;
 pub(crate) mod decide;
 mod edges;
-mod handed_on;
 mod loads;
 mod meetings;
 #[cfg(test)]

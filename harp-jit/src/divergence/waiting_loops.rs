@@ -21,13 +21,12 @@
 
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
-use cranelift_codegen::ir::{Block, Function};
+use cranelift_codegen::ir::{Block, BlockArg, Function, Value};
 use cranelift_codegen::loop_analysis::Loop;
-use hashbrown::HashSet;
+use hashbrown::{HashMap, HashSet};
 
 use super::canonicalize::insert_dispatch;
 use super::edges::{Edge, edges_to};
-use super::handed_on::HandedOn;
 use super::meetings::waiting;
 use super::regions::Regions;
 use crate::analysis::{Callees, Level, LevelId, Node, Uniformity};
@@ -78,8 +77,9 @@ struct Joint {
     header: Block,
     /// The blocks of the inner loop.
     inside: HashSet<Block>,
-    /// What blocks before the inner loop compute for those behind its header.
-    handed_on: HandedOn,
+    /// What blocks before the inner loop compute for those behind its header, which dominates these, and where it is used.
+    handed_on: Vec<Value>,
+    users: Vec<Block>,
 }
 
 /// The inner loop and the one around it, if they are to be joined.
@@ -103,11 +103,9 @@ fn joint_of(
     let before = before.into_iter().flat_map(|before| levels.blocks(id, before..before + 1));
     let before: HashSet<Block> = before.collect();
     let header = levels.first_block(level.nodes[node]);
-    let dominates = |above, below| facts.flow().dominates(above, below);
-    // None if others use it, too: those that trap.
-    let handed_on = HandedOn::find(func, &before, header, func.layout.blocks(), dominates)?;
+    let (handed_on, users) = handed_on(func, facts, &before, header)?;
     let outer_header = levels.first_block(level.nodes[0]);
-    Some(Joint { outer_header, header, inside, handed_on })
+    Some(Joint { outer_header, header, inside, handed_on, users })
 }
 
 /// The nodes from which `node` is reachable on a level, if all ways from them lead there.
@@ -124,6 +122,42 @@ fn nodes_before(level: &Level, node: usize) -> Option<HashSet<usize>> {
     all.then_some(found)
 }
 
+/// The values that the blocks `before` define and blocks behind `header` use, and these blocks. None if others use them, too:
+/// those that trap.
+fn handed_on(
+    func: &Function,
+    facts: &Uniformity,
+    before: &HashSet<Block>,
+    header: Block,
+) -> Option<(Vec<Value>, Vec<Block>)> {
+    let defined: HashSet<Value> = before
+        .iter()
+        .flat_map(|&block| {
+            let insts = func.layout.block_insts(block);
+            let results = insts.flat_map(|inst| func.dfg.inst_results(inst));
+            func.dfg.block_params(block).iter().chain(results).copied()
+        })
+        .collect();
+    let (mut values, mut users) = (Vec::new(), Vec::new());
+    for block in func.layout.blocks().filter(|block| !before.contains(block)) {
+        let insts = func.layout.block_insts(block);
+        let used = insts.flat_map(|inst| func.dfg.inst_values(inst));
+        let used = used.map(|value| func.dfg.resolve_aliases(value));
+        let used: Vec<Value> = used.filter(|value| defined.contains(value)).collect();
+        if used.is_empty() {
+            continue;
+        }
+        if !facts.flow().dominates(header, block) {
+            return None;
+        }
+        users.push(block);
+        values.extend(used);
+    }
+    values.sort_unstable();
+    values.dedup();
+    Some((values, users))
+}
+
 impl Joint {
     fn join(&self, func: &mut Function, steering: &mut Steering) {
         let Joint { outer_header, header, ref inside, .. } = *self;
@@ -131,9 +165,36 @@ impl Joint {
         let cfg = ControlFlowGraph::with_function(func);
         let (back, entering): (Vec<Edge>, Vec<Edge>) =
             edges_to(func, &cfg, header).into_iter().partition(|edge| inside.contains(&edge.from));
-        self.handed_on.hand_on(func, &back, &entering);
+        self.hand_on(func, &back, &entering);
         let mut edges = edges_to(func, &cfg, outer_header);
         edges.extend(back);
         insert_dispatch(func, &[outer_header, header], &edges, steering);
+    }
+
+    /// Makes what is handed on parameters of the inner header.
+    fn hand_on(&self, func: &mut Function, back: &[Edge], entering: &[Edge]) {
+        let param = |&value: &Value| {
+            let ty = func.dfg.value_type(value);
+            (value, func.dfg.append_block_param(self.header, ty))
+        };
+        let params: Vec<(Value, Value)> = self.handed_on.iter().map(param).collect();
+        let param_of: HashMap<Value, Value> = params.iter().copied().collect();
+        for &block in &self.users {
+            let insts: Vec<_> = func.layout.block_insts(block).collect();
+            for inst in insts {
+                func.dfg.map_inst_values(inst, |value| *param_of.get(&value).unwrap_or(&value));
+            }
+        }
+        let add = |func: &mut Function, edge: &Edge, more: &mut dyn Iterator<Item = Value>| {
+            let args: Vec<BlockArg> =
+                edge.arguments(func).into_iter().chain(more.map(BlockArg::Value)).collect();
+            edge.redirect(func, self.header, &args);
+        };
+        for edge in entering {
+            add(func, edge, &mut self.handed_on.iter().copied());
+        }
+        for edge in back {
+            add(func, edge, &mut params.iter().map(|&(_, param)| param));
+        }
     }
 }

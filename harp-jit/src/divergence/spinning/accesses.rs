@@ -2,7 +2,7 @@
 
 use cranelift_codegen::ir::Opcode::{Iadd, Isub, Select};
 use cranelift_codegen::ir::immediates::Offset32;
-use cranelift_codegen::ir::{Function, Inst, InstructionData, Opcode, Value};
+use cranelift_codegen::ir::{AtomicRmwOp, Function, Inst, InstructionData, Opcode, Value};
 use hashbrown::HashSet;
 
 /// Whether a loop with this instruction may wait.
@@ -62,6 +62,15 @@ pub(super) fn read_by(
         InstructionData::LoadNoOffset { arg, .. } => Some(arg),
         InstructionData::Load { arg, .. } => ordered.then_some(arg),
         _ => None,
+    }
+}
+
+/// Whether an atomic access writes what does not depend on what was there, as one does that takes a lock.
+pub(super) fn is_exchange(func: &Function, inst: Inst) -> bool {
+    match func.dfg.insts[inst] {
+        InstructionData::AtomicRmw { op, .. } => op == AtomicRmwOp::Xchg,
+        InstructionData::AtomicCas { .. } => true,
+        _ => false,
     }
 }
 

@@ -8,12 +8,12 @@
 //!
 //! A loop waits if it is left by what it reads by an atomic access, or by any access that a fence orders. It does not if it
 //! only repeats its own exchange until nothing has come in between. The writes are those to the same array, if no way
-//! misses them, else all atomic ones behind the loop, and those before a fence; or, if there are none, those on other ways to
-//! where the loop leads, `if (first) { ..; store(flag, 1) } else { while (!load(flag)) {} }`. The last of them counts: others
-//! may wait for a second lock, too.
+//! misses them, else all atomic ones behind the loop, and those before a fence. Some stand on other ways to where the loop
+//! leads, `if (first) { ..; store(flag, 1) } else { while (!load(flag)) {} }`, or behind loops around it: `for (..) { while
+//! (!load(flag[i])) {} .. } store(flag[mine], 1)`. The last of them counts: others may wait for a second lock, too.
 //!
-//! No such way crosses a place where work-items gather: they would get there in other rounds than the program's. Calls are
-//! not looked into.
+//! No such way crosses a place where work-items gather: they would get there in other rounds than the program's. They may in
+//! any function that is called.
 //!
 //! This comes before atomic accesses are replaced by others, and so before it is known where lanes diverge. Where they do
 //! not, the loop stays as it was.
@@ -24,18 +24,18 @@ use cranelift_codegen::ir::{
     Block, BlockArg, Function, Inst, InstBuilder, InstructionData, Type, Value, ValueDef,
 };
 
-use super::edges::Edge;
-use super::handed_on::HandedOn;
 use crate::analysis::{Callees, Graph};
 use crate::intrinsic::Intrinsic;
 use crate::legalize;
 
 mod accesses;
+mod repair;
 mod search;
 #[cfg(test)]
 mod tests;
 
 use accesses::may_wait;
+use repair::repair;
 use search::Search;
 
 /// Adds ways back to the headers of loops that wait. `callees` says which calls may wait.
@@ -89,19 +89,21 @@ struct Ways {
     header: Block,
     /// The instructions before which they begin.
     places: Vec<Inst>,
-    handed_on: HandedOn,
-    back: Vec<Edge>,
-    entering: Vec<Edge>,
-    /// Whether the header dominates the places, so that they change no other block's dominators.
+    /// The same for a way from outside of the cycle that they make, if it is not entered at the header otherwise: a loop inside
+    /// of it would stay one.
+    entry: Option<Inst>,
+    /// Whether they change no other block's dominators.
     is_plain: bool,
 }
 
 impl Ways {
     /// Adds the ways.
     fn add(&self, func: &mut Function) {
-        self.handed_on.hand_on(func, &self.back, &self.entering);
-        for &before in &self.places {
+        for &before in self.places.iter().chain(&self.entry) {
             self.add_before(func, before);
+        }
+        if !self.is_plain {
+            repair(func);
         }
     }
 

@@ -5,10 +5,9 @@ use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, Valu
 use cranelift_codegen::loop_analysis::Loop;
 use hashbrown::HashSet;
 
-use super::super::edges::{Edge, edges_to};
-use super::super::handed_on::HandedOn;
 use super::super::meetings::gathers;
-use super::accesses::{Part, is_fence, may_wait, parts, read_by, written_by};
+use super::accesses::{Part, is_exchange, is_fence, may_wait, parts, read_by, written_by};
+use super::repair::home;
 use super::{Ways, has_zero, is_never};
 use crate::analysis::{Callees, Graph, edges, reachable};
 
@@ -18,6 +17,8 @@ struct Spin {
     blocks: EntitySet<Block>,
     /// The parts of the addresses that it reads.
     watched: HashSet<Part>,
+    /// Whether it takes what it waits for, by exchanges: then only those give it back that have left the loop.
+    takes: bool,
 }
 
 /// What comes behind a loop: up to where work-items gather, and no way back.
@@ -68,18 +69,26 @@ impl<'a> Search<'a> {
         let behind = self.behind(&spin);
         let same = |address| parts(self.func, address).any(|part| spin.watched.contains(&part));
         let any = |_| true;
-        let mut places = if self.all_write(&spin, &behind, &same) {
-            self.last_writes(&behind, &same)
-        } else {
-            let mut places = self.last_writes(&behind, &any);
-            places.extend(self.where_others_come(&spin, &behind, &same));
-            if places.is_empty() {
-                places = self.where_others_come(&spin, &behind, &any);
-            }
-            places
+        let is_written = self.all_write(&spin, &behind, &same);
+        let mut places = match is_written {
+            true => self.last_writes(&behind, &same),
+            false => self.last_writes(&behind, &any),
         };
+        let mut others = Vec::new();
+        if !is_written {
+            others = self.where_others_come(&spin, &behind, &same);
+            if others.is_empty() {
+                others = self.later_writes(&spin, &same);
+            }
+        }
+        // A lane may come to them in any later round of the loops around.
+        let is_wide = !others.is_empty() || !spin.takes;
+        places.extend(others);
+        if places.is_empty() {
+            places = self.where_others_come(&spin, &behind, &any);
+        }
         self.keep_last(&mut places, &spin);
-        if places.is_empty() { None } else { self.ways(&spin, places) }
+        if places.is_empty() { None } else { self.ways(&spin, places, is_wide) }
     }
 
     /// Drops places from which others are reached.
@@ -96,37 +105,73 @@ impl<'a> Search<'a> {
         });
     }
 
-    /// The ways back from these places. None if some value cannot be handed on.
-    fn ways(&self, spin: &Spin, places: Vec<Inst>) -> Option<Ways> {
+    /// The ways back from these places, unless work-items gather in the cycle that they make: the smallest one, or a wide one.
+    fn ways(&self, spin: &Spin, places: Vec<Inst>, is_wide: bool) -> Option<Ways> {
         let Search { func, graph: Graph { cfg, dominators, .. }, .. } = *self;
         let header = spin.header;
-        let dominates = |above, below| dominators.block_dominates(above, below);
-        let from = places.iter().filter_map(|&inst| func.layout.inst_block(inst));
-        let from: Vec<Block> = from.collect();
-        let above = std::iter::successors(dominators.idom(header), |&it| dominators.idom(it));
-        let before: Vec<Block> =
-            above.take_while(|&it| !from.iter().all(|&from| dominates(it, from))).collect();
-        let top = before.last().copied();
-        let before: HashSet<Block> = before.into_iter().collect();
-        // Behind the first of them, they are passed as before.
-        let next = |block| {
-            let ends = before.contains(&block);
-            cfg.succ_iter(block).filter(move |_| !ends)
+        let from: HashSet<Block> =
+            places.iter().filter_map(|&inst| func.layout.inst_block(inst)).collect();
+        let gathers =
+            |cycle: &HashSet<Block>| cycle.iter().any(|it| !from.contains(it) && self.gathers(*it));
+        let is_natural = from.iter().all(|&block| dominators.block_dominates(header, block));
+        let around = self.loops_around(header, &from);
+        let mut cycles = around.into_iter().map(|around| self.cycle(header, &from, around));
+        let larger = match is_wide {
+            true => cycles.rfind(|cycle| !gathers(cycle)),
+            false if is_natural => None,
+            false => cycles.next().filter(|cycle| !gathers(cycle)),
         };
-        let behind = reachable(std::iter::once(header), None, next);
-        let to_header = edges_to(func, cfg, header).into_iter();
-        let (back, entering): (Vec<Edge>, Vec<Edge>) =
-            to_header.partition(|edge| dominates(header, edge.from));
-        let is_plain = before.is_empty();
-        let lacks_values = |block: &Block| match before.contains(block) {
-            true => Some(*block) != top,
-            false => entering.iter().any(|edge| edge.from == *block),
+        let entry = match larger {
+            Some(cycle) => self.entry(header, &cycle),
+            None => {
+                let preds = |block| cfg.pred_iter(block).map(|pred| pred.block);
+                let body = reachable(from.iter().copied(), Some(header), preds);
+                let body: HashSet<Block> = body.into_iter().collect();
+                if !is_natural || gathers(&body) {
+                    return None;
+                }
+                None
+            }
         };
-        if !is_plain && behind.iter().any(lacks_values) {
+        Some(Ways { header, places, entry, is_plain: is_natural && entry.is_none() })
+    }
+
+    /// Where a way to a header begins from outside of a cycle, if it is not entered there otherwise.
+    fn entry(&self, header: Block, cycle: &HashSet<Block>) -> Option<Inst> {
+        let Graph { cfg, dominators, .. } = self.graph;
+        if cfg.pred_iter(header).any(|pred| !cycle.contains(&pred.block)) {
             return None;
         }
-        let handed_on = HandedOn::find(func, &before, header, behind.into_iter(), dominates)?;
-        Some(Ways { header, places, handed_on, back, entering, is_plain })
+        let mut above = std::iter::successors(dominators.idom(header), |&it| dominators.idom(it));
+        let outside = above.find(|block| !cycle.contains(block))?;
+        self.func.layout.last_inst(outside)
+    }
+
+    /// The loops around a loop's header and these blocks, the innermost first, and at last none.
+    fn loops_around(&self, header: Block, from: &HashSet<Block>) -> Vec<Option<Loop>> {
+        let loops = &self.graph.loops;
+        let own = loops.innermost_loop(header).and_then(|id| loops.loop_parent(id));
+        let around = std::iter::successors(own, |&id| loops.loop_parent(id));
+        let around = around.filter(|&id| from.iter().all(|&block| loops.is_in_loop(block, id)));
+        around.map(Some).chain([None]).collect()
+    }
+
+    /// The blocks on ways from a loop's header to these blocks and, by new ways back, to the header again, in a round of the
+    /// loop `around`.
+    fn cycle(&self, header: Block, from: &HashSet<Block>, around: Option<Loop>) -> HashSet<Block> {
+        let Graph { cfg, loops, .. } = self.graph;
+        let is_open = |block: &Block| {
+            around.is_none_or(|id| loops.is_in_loop(*block, id) && loops.loop_header(id) != *block)
+        };
+        let next = |block| cfg.succ_iter(block).filter(is_open);
+        let last = |block| {
+            let ways = from.iter().copied().filter(move |_| block == header);
+            cfg.pred_iter(block).map(|pred| pred.block).chain(ways).filter(is_open)
+        };
+        let mut behind = EntitySet::new();
+        behind.extend(reachable(std::iter::once(header), None, next));
+        let before = reachable(std::iter::once(header), None, last);
+        before.into_iter().filter(|&block| behind.contains(block)).collect()
     }
 
     /// The loop, if it waits and has no way back from behind yet.
@@ -145,8 +190,8 @@ impl<'a> Search<'a> {
         if has_way || gathers || types.into_iter().any(|ty| !has_zero(ty)) {
             return None;
         }
-        let watched = self.watched(header, &blocks);
-        (!watched.is_empty()).then_some(Spin { header, blocks, watched })
+        let (watched, takes) = self.watched(header, &blocks);
+        (!watched.is_empty()).then_some(Spin { header, blocks, watched, takes })
     }
 
     fn insts(&self, blocks: &EntitySet<Block>) -> impl Iterator<Item = Inst> + use<'_> {
@@ -154,33 +199,28 @@ impl<'a> Search<'a> {
         blocks.into_iter().flat_map(|block| self.func.layout.block_insts(block))
     }
 
-    /// The parts of the addresses from which a loop reads what decides whether it goes on.
-    fn watched(&self, header: Block, blocks: &EntitySet<Block>) -> HashSet<Part> {
+    /// The parts of the addresses from which a loop reads what decides whether it goes on, and whether it only does so by exchanges.
+    fn watched(&self, header: Block, blocks: &EntitySet<Block>) -> (HashSet<Part>, bool) {
         let Search { func, graph: Graph { cfg, .. }, .. } = *self;
         let ordered = self.insts(blocks).any(|inst| is_fence(func, inst));
         let leaves = |block: &Block| cfg.succ_iter(*block).any(|to| !blocks.contains(to));
         let mut todo: Vec<Value> =
             blocks.iter().filter(leaves).filter_map(|block| self.condition(block)).collect();
-        let (mut seen, mut found) = (HashSet::new(), HashSet::new());
+        let is_inside = |value| home(func, value).is_some_and(|home| blocks.contains(home));
+        let (mut seen, mut found, mut takes) = (HashSet::new(), HashSet::new(), true);
         while let Some(value) = todo.pop() {
             if !seen.insert(value) {
                 continue;
             }
             match func.dfg.value_def(value) {
-                ValueDef::Result(inst, _) => {
-                    let home = func.layout.inst_block(inst);
-                    if !home.is_some_and(|home| blocks.contains(home)) {
-                        continue;
-                    }
-                    let varies = |value| {
-                        let home = self.home(value);
-                        home.is_some_and(|home| blocks.contains(home)) && !is_constant(func, value)
-                    };
+                ValueDef::Result(inst, _) if is_inside(value) => {
+                    let varies = |value| is_inside(value) && !is_constant(func, value);
                     let address = read_by(func, inst, ordered, varies);
+                    takes &= address.is_none() || is_exchange(func, inst);
                     found.extend(address.into_iter().flat_map(|it| parts(func, it)));
                     todo.extend(func.dfg.inst_args(inst));
                 }
-                ValueDef::Param(block, number) if blocks.contains(block) => {
+                ValueDef::Param(block, number) if is_inside(value) => {
                     let back = cfg.pred_iter(block).filter(|pred| blocks.contains(pred.block));
                     for pred in back {
                         for edge in edges(&func.dfg, pred.inst) {
@@ -199,7 +239,7 @@ impl<'a> Search<'a> {
                 _ => {}
             }
         }
-        found
+        (found, takes)
     }
 
     /// What the branches are decided by that choose the edge by which a block is entered.
@@ -217,15 +257,6 @@ impl<'a> Search<'a> {
         let last = self.func.layout.last_inst(block)?;
         let branches = self.func.dfg.insts[last].opcode() != Opcode::Jump;
         self.func.dfg.inst_args(last).first().copied().filter(|_| branches)
-    }
-
-    /// The block of a value's definition.
-    fn home(&self, value: Value) -> Option<Block> {
-        match self.func.dfg.value_def(value) {
-            ValueDef::Result(inst, _) => self.func.layout.inst_block(inst),
-            ValueDef::Param(block, _) => Some(block),
-            ValueDef::Union(..) => None,
-        }
     }
 
     /// The exits of a loop in the same round of the loops around it.
@@ -254,10 +285,14 @@ impl<'a> Search<'a> {
 
     /// The blocks behind one in the same round of the loops around it, if work-items do not gather in it.
     fn onwards(&self, block: Block) -> impl Iterator<Item = Block> + '_ {
-        let mut insts = self.func.layout.block_insts(block);
-        let gathers = insts.any(|inst| gathers(self.func, inst, self.callees));
-        let next = self.graph.cfg.succ_iter(block).filter(move |_| !gathers);
+        let next = self.graph.cfg.succ_iter(block).filter(move |_| !self.gathers(block));
         next.filter(move |&next| self.order[next] > self.order[block])
+    }
+
+    /// Whether work-items gather in a block.
+    fn gathers(&self, block: Block) -> bool {
+        let mut insts = self.func.layout.block_insts(block);
+        insts.any(|inst| gathers(self.func, inst, self.callees))
     }
 
     /// The instruction behind the last write in a block, before work-items gather in it.
@@ -318,20 +353,27 @@ impl<'a> Search<'a> {
         let preds = |block| cfg.pred_iter(block).map(|pred| pred.block);
         let mut before = EntitySet::new();
         before.extend(reachable(preds(spin.header), None, preds));
-        let mut found = Vec::new();
-        for &block in dominators.cfg_postorder() {
-            let is_beside = !behind.seen.contains(block) && !before.contains(block);
-            if !is_beside || self.behind_write(block, is_one).is_none() {
-                continue;
-            }
-            let mut beside = Behind::default();
-            self.walk(vec![block], &spin.blocks, &mut beside);
-            let order = dominators.cfg_postorder().iter().rev();
-            let meets = |it: &&Block| beside.seen.contains(**it) && behind.seen.contains(**it);
-            let place = order.into_iter().find(meets).and_then(|&it| func.layout.first_inst(it));
-            found.extend(place);
-        }
-        found
+        let is_beside = |block: &Block| !behind.seen.contains(*block) && !before.contains(*block);
+        let blocks = dominators.cfg_postorder().iter().copied().filter(is_beside);
+        let writers = blocks.filter(|&block| self.behind_write(block, is_one).is_some());
+        let mut beside = Behind::default();
+        self.walk(writers.collect(), &spin.blocks, &mut beside);
+        let from = beside.blocks.iter().filter(|block| is_beside(block));
+        let meets = from.flat_map(|&block| self.onwards(block));
+        let meets = meets.filter(|&next| behind.seen.contains(next));
+        meets.filter_map(|block| func.layout.first_inst(block)).collect()
+    }
+
+    /// The places behind such writes in later rounds of the loops around a loop, and behind these.
+    fn later_writes(&self, spin: &Spin, is_one: &dyn Fn(Value) -> bool) -> Vec<Inst> {
+        let dominators = &self.graph.dominators;
+        let next = |block| {
+            let next = self.graph.cfg.succ_iter(block).filter(move |_| !self.gathers(block));
+            next.filter(|&next| !spin.blocks.contains(next))
+        };
+        let later = reachable(spin.blocks.iter().flat_map(next), None, next).into_iter();
+        let later = later.filter(|&block| !dominators.block_dominates(block, spin.header));
+        later.filter_map(|block| self.behind_write(block, is_one)).collect()
     }
 }
 

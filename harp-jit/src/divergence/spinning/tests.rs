@@ -144,6 +144,31 @@ fn others_may_write_on_another_way() {
     assert_eq!(found, [way(3, 1)]);
 }
 
+/// `for (..) { while (!flag[i]) {} } flag[mine] = 1`
+#[test]
+fn the_write_may_stand_behind_a_loop_around() {
+    let found = ways(
+        "jump block1(v2)
+        block1(v5: i32):
+            v6 = icmp ult v5, v4
+            brif v6, block2, block5
+        block2:
+            v7 = iadd v0, v5
+            jump block3
+        block3:
+            v8 = atomic_load.i32 v7
+            brif v8, block4, block3
+        block4:
+            v9 = iadd v5, v3
+            jump block1(v9)
+        block5:
+            v10 = iadd v0, v4
+            atomic_store v3, v10
+            return",
+    );
+    assert_eq!(found, [way(0, 3), way(5, 3)]);
+}
+
 #[test]
 fn accesses_that_a_fence_orders_count() {
     let spin = |fence: &str| {
@@ -222,5 +247,20 @@ fn no_way_crosses_a_place_where_work_items_gather() {
         assert_eq!(behind(gathers, "", ""), []);
         assert_eq!(behind("", gathers, ""), [way(2, 1)]);
         assert_eq!(behind("", "", gathers), []);
+        let beside = ways(&format!(
+            "jump block1
+            block1:
+                v5 = atomic_rmw.i32 xchg v0, v3
+                brif v5, block1, block2
+            block2:
+                brif v4, block3, block4
+            block3:
+                {gathers}
+                jump block4
+            block4:
+                atomic_store v2, v0
+                return"
+        ));
+        assert_eq!(beside, []);
     }
 }
