@@ -111,8 +111,13 @@ impl<'a> Search<'a> {
         let header = spin.header;
         let from: HashSet<Block> =
             places.iter().filter_map(|&inst| func.layout.inst_block(inst)).collect();
+        // What comes behind a place in its block is in the cycle only if it leads back there.
+        let gathers_inside = |cycle: &HashSet<Block>, block: Block| {
+            let leads_back = || cfg.succ_iter(block).any(|next| cycle.contains(&next));
+            self.gathers(block) && (!from.contains(&block) || leads_back())
+        };
         let gathers =
-            |cycle: &HashSet<Block>| cycle.iter().any(|it| !from.contains(it) && self.gathers(*it));
+            |cycle: &HashSet<Block>| cycle.iter().any(|&block| gathers_inside(cycle, block));
         let is_natural = from.iter().all(|&block| dominators.block_dominates(header, block));
         let around = self.loops_around(header, &from);
         let mut cycles = around.into_iter().map(|around| self.cycle(header, &from, around));

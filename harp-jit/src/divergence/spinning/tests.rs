@@ -262,5 +262,20 @@ fn no_way_crosses_a_place_where_work_items_gather() {
                 return"
         ));
         assert_eq!(beside, []);
+        let around = ways(&format!(
+            "jump block1
+            block1:
+                jump block2
+            block2:
+                v5 = atomic_load.i32 v0
+                brif v5, block3, block2
+            block3:
+                atomic_store v2, v0
+                {gathers}
+                brif v4, block1, block4
+            block4:
+                return"
+        ));
+        assert_eq!(around, [way(3, 2)]);
     }
 }
