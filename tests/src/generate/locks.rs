@@ -54,7 +54,7 @@ pub(super) fn with_lock(mut kernel: Generated, bytes: &[u8]) -> Generated {
     let rest = func.dfg.make_block();
     func.layout.split_block(rest, to);
     let section = func.dfg.make_block();
-    if from < insts.len() && insts[from] != to {
+    if insts[from] != to {
         func.layout.split_block(section, insts[from]);
     } else {
         func.layout.insert_block_after(section, block);

@@ -21,7 +21,7 @@
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::types::{F32, F64, I8};
 use cranelift_codegen::ir::{
-    Block, BlockArg, Function, Inst, InstBuilder, InstructionData, Type, Value, ValueDef,
+    Block, BlockArg, BlockCall, Function, Inst, InstBuilder, InstructionData, Type, Value,
 };
 
 use crate::analysis::{Callees, Graph};
@@ -63,13 +63,9 @@ pub(crate) fn extend(func: &mut Function, callees: &dyn Callees) {
 
 /// Turns ways that nobody takes into none. Returns whether there were any; the graph is another one then.
 pub(super) fn forget_ways(func: &mut Function) -> bool {
-    let is_way = |func: &Function, inst: Inst| match func.dfg.insts[inst] {
-        InstructionData::Brif { arg, blocks, .. } if is_never(func, arg) => Some(blocks[1]),
-        _ => None,
-    };
     let last = func.layout.blocks().filter_map(|block| func.layout.last_inst(block));
-    let ways: Vec<_> = last.filter_map(|inst| Some((inst, is_way(func, inst)?))).collect();
-    for (inst, rest) in &ways {
+    let ways: Vec<_> = last.filter_map(|inst| Some((inst, way(func, inst)?))).collect();
+    for (inst, [_, rest]) in &ways {
         let args: Vec<BlockArg> = rest.args(&func.dfg.value_lists).collect();
         let to = rest.block(&func.dfg.value_lists);
         let mut at = FuncCursor::new(func).at_inst(*inst);
@@ -135,9 +131,9 @@ fn zero(at: &mut FuncCursor<'_>, ty: Type) -> Value {
     }
 }
 
-fn is_never(func: &Function, value: Value) -> bool {
-    match func.dfg.value_def(func.dfg.resolve_aliases(value)) {
-        ValueDef::Result(inst, _) => Intrinsic::of_call(func, inst) == Some(Intrinsic::Never),
-        _ => false,
-    }
+/// The targets of a branch that is a way which nobody takes: that of the way, and the other.
+fn way(func: &Function, inst: Inst) -> Option<[BlockCall; 2]> {
+    let InstructionData::Brif { arg, blocks, .. } = func.dfg.insts[inst] else { return None };
+    let condition = func.dfg.value_def(func.dfg.resolve_aliases(arg)).inst()?;
+    (Intrinsic::of_call(func, condition) == Some(Intrinsic::Never)).then_some(blocks)
 }

@@ -119,7 +119,9 @@ impl Repaired<'_> {
             let here = self.at(block).unwrap_or(self.value);
             func.dfg.map_inst_values(inst, |used| if used == self.value { here } else { used });
         }
-        let blocks: Vec<Block> = self.params.keys().copied().collect();
+        // In the same order in every run, as zeros get their numbers in it.
+        let mut blocks: Vec<Block> = self.params.keys().copied().collect();
+        blocks.sort_unstable();
         for block in blocks {
             for edge in edges_to(func, &self.graph.cfg, block) {
                 self.pass(func, edge, block);

@@ -1,15 +1,16 @@
 //! The loops that wait, and where what they wait for is written.
 
 use cranelift_codegen::entity::{EntitySet, SecondaryMap};
-use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, Value, ValueDef};
+use cranelift_codegen::ir::{Block, Function, Inst, Opcode, Value, ValueDef};
 use cranelift_codegen::loop_analysis::Loop;
 use hashbrown::HashSet;
 
-use super::super::meetings::gathers;
+use super::super::meetings::{gathering, gathers};
 use super::accesses::{Part, is_exchange, is_fence, may_wait, parts, read_by, written_by};
 use super::repair::home;
-use super::{Ways, has_zero, is_never};
+use super::{Ways, has_zero, way};
 use crate::analysis::{Callees, Graph, edges, reachable};
+use crate::plan::Own;
 
 /// A loop that waits.
 struct Spin {
@@ -35,6 +36,8 @@ pub(super) struct Search<'a> {
     /// The number of each block in reverse post-order.
     order: SecondaryMap<Block, usize>,
     callees: &'a dyn Callees,
+    /// The blocks in which work-items gather.
+    gathering: EntitySet<Block>,
 }
 
 impl<'a> Search<'a> {
@@ -47,7 +50,8 @@ impl<'a> Search<'a> {
         for (number, &block) in graph.dominators.cfg_postorder().iter().rev().enumerate() {
             order[block] = number;
         }
-        Search { func, graph, order, callees }
+        let gathering = gathering(func, callees, &Own::new());
+        Search { func, graph, order, callees, gathering }
     }
 
     /// The ways back that are missing.
@@ -114,7 +118,7 @@ impl<'a> Search<'a> {
         // What comes behind a place in its block is in the cycle only if it leads back there.
         let gathers_inside = |cycle: &HashSet<Block>, block: Block| {
             let leads_back = || cfg.succ_iter(block).any(|next| cycle.contains(&next));
-            self.gathers(block) && (!from.contains(&block) || leads_back())
+            self.gathering.contains(block) && (!from.contains(&block) || leads_back())
         };
         let gathers =
             |cycle: &HashSet<Block>| cycle.iter().any(|&block| gathers_inside(cycle, block));
@@ -126,18 +130,12 @@ impl<'a> Search<'a> {
             false if is_natural => None,
             false => cycles.next().filter(|cycle| !gathers(cycle)),
         };
-        let entry = match larger {
-            Some(cycle) => self.entry(header, &cycle),
-            None => {
-                let preds = |block| cfg.pred_iter(block).map(|pred| pred.block);
-                let body = reachable(from.iter().copied(), Some(header), preds);
-                let body: HashSet<Block> = body.into_iter().collect();
-                if !is_natural || gathers(&body) {
-                    return None;
-                }
-                None
-            }
-        };
+        let preds = |block| cfg.pred_iter(block).map(|pred| pred.block);
+        let body = || reachable(from.iter().copied(), Some(header), preds).into_iter().collect();
+        if larger.is_none() && (!is_natural || gathers(&body())) {
+            return None;
+        }
+        let entry = larger.and_then(|cycle| self.entry(header, &cycle));
         Some(Ways { header, places, entry, is_plain: is_natural && entry.is_none() })
     }
 
@@ -183,14 +181,11 @@ impl<'a> Search<'a> {
     fn spin(&self, id: Loop) -> Option<Spin> {
         let Graph { cfg, dominators, loops } = self.graph;
         let header = loops.loop_header(id);
-        let has_way = cfg.pred_iter(header).any(|pred| match self.func.dfg.insts[pred.inst] {
-            InstructionData::Brif { arg, .. } => is_never(self.func, arg),
-            _ => false,
-        });
+        let has_way = cfg.pred_iter(header).any(|pred| way(self.func, pred.inst).is_some());
         let mut blocks = EntitySet::new();
         let inside = dominators.cfg_postorder().iter().copied();
         blocks.extend(inside.filter(|&block| loops.is_in_loop(block, id)));
-        let gathers = self.insts(&blocks).any(|inst| gathers(self.func, inst, self.callees));
+        let gathers = blocks.iter().any(|block| self.gathering.contains(block));
         let types = self.func.dfg.block_param_types(header);
         if has_way || gathers || types.into_iter().any(|ty| !has_zero(ty)) {
             return None;
@@ -290,14 +285,8 @@ impl<'a> Search<'a> {
 
     /// The blocks behind one in the same round of the loops around it, if work-items do not gather in it.
     fn onwards(&self, block: Block) -> impl Iterator<Item = Block> + '_ {
-        let next = self.graph.cfg.succ_iter(block).filter(move |_| !self.gathers(block));
+        let next = self.graph.cfg.succ_iter(block).filter(move |_| !self.gathering.contains(block));
         next.filter(move |&next| self.order[next] > self.order[block])
-    }
-
-    /// Whether work-items gather in a block.
-    fn gathers(&self, block: Block) -> bool {
-        let mut insts = self.func.layout.block_insts(block);
-        insts.any(|inst| gathers(self.func, inst, self.callees))
     }
 
     /// The instruction behind the last write in a block, before work-items gather in it.
@@ -373,7 +362,8 @@ impl<'a> Search<'a> {
     fn later_writes(&self, spin: &Spin, is_one: &dyn Fn(Value) -> bool) -> Vec<Inst> {
         let dominators = &self.graph.dominators;
         let next = |block| {
-            let next = self.graph.cfg.succ_iter(block).filter(move |_| !self.gathers(block));
+            let next =
+                self.graph.cfg.succ_iter(block).filter(move |_| !self.gathering.contains(block));
             next.filter(|&next| !spin.blocks.contains(next))
         };
         let later = reachable(spin.blocks.iter().flat_map(next), None, next).into_iter();

@@ -33,13 +33,22 @@ fn ways(body: &str) -> Vec<(Block, Block)> {
 }
 
 fn ways_in(func: &Function) -> Vec<(Block, Block)> {
-    let way = |block| match func.dfg.insts[func.layout.last_inst(block)?] {
-        InstructionData::Brif { arg, blocks, .. } if is_never(func, arg) => {
-            Some((block, blocks[0].block(&func.dfg.value_lists)))
-        }
-        _ => None,
+    let way_from = |block| {
+        let [to, _] = super::way(func, func.layout.last_inst(block)?)?;
+        Some((block, to.block(&func.dfg.value_lists)))
     };
-    func.layout.blocks().filter_map(way).collect()
+    func.layout.blocks().filter_map(way_from).collect()
+}
+
+/// The same of a kernel that begins with a loop which takes the lock, and goes on in block 2.
+fn behind_lock(body: &str) -> Vec<(Block, Block)> {
+    ways(&format!(
+        "jump block1
+        block1:
+            v5 = atomic_cas.i32 v0, v2, v3
+            brif v5, block1, block2
+        {body}"
+    ))
 }
 
 fn way(from: u32, to: u32) -> (Block, Block) {
@@ -69,12 +78,8 @@ fn a_lock_is_given_back_in_the_loop() {
 
 #[test]
 fn a_lock_may_be_given_back_on_several_ways() {
-    let found = ways(
-        "jump block1
-        block1:
-            v5 = atomic_cas.i32 v0, v2, v3
-            brif v5, block1, block2
-        block2:
+    let found = behind_lock(
+        "block2:
             brif v4, block3, block4
         block3:
             atomic_store v2, v0
@@ -92,12 +97,8 @@ fn a_lock_may_be_given_back_on_several_ways() {
 
 #[test]
 fn all_writes_count_where_one_way_has_none_to_the_lock() {
-    let found = ways(
-        "jump block1
-        block1:
-            v5 = atomic_cas.i32 v0, v2, v3
-            brif v5, block1, block2
-        block2:
+    let found = behind_lock(
+        "block2:
             brif v4, block3, block4
         block3:
             atomic_store v2, v0
