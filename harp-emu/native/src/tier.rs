@@ -52,15 +52,15 @@ struct Adopted {
     translated: Arc<Translated>,
     /// What is not [told](CoreCode::tell) yet.
     tally: Tally,
-    /// After so many visits more it is judged. Each launch counts anew.
-    trial: u64,
+    /// After so many visits more it is judged, and the visits from the last time to then. Each launch counts anew.
+    trial: [u64; 2],
 }
 
 impl Adopted {
     /// Adds what was seen of the region to what others have seen, and to what is `told`. Returns all that was seen of it.
     fn tell(&mut self, told: &mut Tally) -> Tally {
         let tally = take(&mut self.tally);
-        self.trial = TRIAL_VISITS;
+        self.trial = [FIRST_TRIAL; 2];
         told.add(tally);
         self.translated.add(tally)
     }
@@ -93,6 +93,8 @@ pub(crate) struct CoreCode {
     places: HashMap<u64, Place>,
     /// The places that were last looked up, by the low bits of their addresses.
     recent: [(u64, Option<Place>); RECENT],
+    /// Where the last warp went on behind a barrier: the address, whether all its lanes were active, and the entrance.
+    behind: Option<(u64, bool, Entrance)>,
     /// By the numbers of warps.
     lent: Vec<Lent>,
     range: Range<u64>,
@@ -203,6 +205,7 @@ impl CoreCode {
             adopted: Vec::new(),
             places: HashMap::new(),
             recent: [(u64::MAX, None); RECENT],
+            behind: None,
             lent: Vec::new(),
             range: 0..0,
             pause: FIRST_PAUSE,
@@ -255,6 +258,7 @@ impl CoreCode {
         self.lent.iter_mut().for_each(Lent::forget_region);
         self.places.clear();
         self.recent = [(u64::MAX, None); RECENT];
+        self.behind = None;
         self.begins = false;
         let callee = self.callee.as_ref();
         self.range = callee.map_or(0..0, |callee| callee.start..callee.end());
@@ -305,7 +309,7 @@ impl CoreCode {
             true => range,
             false => self.range.start.min(range.start)..self.range.end.max(range.end),
         };
-        self.adopted.push(Adopted { translated, tally: Tally::default(), trial: TRIAL_VISITS });
+        self.adopted.push(Adopted { translated, tally: Tally::default(), trial: [FIRST_TRIAL; 2] });
     }
 
     /// Runs a region from an entry on. What the warp has become is not given back, apart from pc, budget and steps.
@@ -334,7 +338,10 @@ impl CoreCode {
         }
         let index = usize::from(warp.warp);
         let full = self.lent.get(index)?.raw.active == self.shape.full();
-        let Entrance { number, entry, vectors } = self.place(warp.pc)?.entries[usize::from(full)]?;
+        let Entrance { number, entry, vectors } = match self.behind {
+            Some((pc, was_full, entrance)) if (pc, was_full) == (warp.pc, full) => entrance,
+            _ => self.find_behind(warp.pc, full)?,
+        };
         let lent = self.lent.get_mut(index)?;
         if !lent.go_on([number, entry], vectors, &self.shape, warp) {
             return None;
@@ -342,6 +349,13 @@ impl CoreCode {
         self.went_on += 1;
         let Resume { registers, predicates, memory, .. } = warp;
         Some((index, self.call(number, index, true, (registers, predicates, *memory))))
+    }
+
+    /// The entrance behind a barrier.
+    fn find_behind(&mut self, pc: u64, full: bool) -> Option<Entrance> {
+        let entrance = self.place(pc)?.entries[usize::from(full)]?;
+        self.behind = Some((pc, full, entrance));
+        Some(entrance)
     }
 
     /// Runs a region, if the warp is as the entry expects at which it stands.
@@ -381,8 +395,8 @@ impl CoreCode {
         tally.left.count(why);
         tally.issued += issued;
         tally.ended += u64::from(is_nowhere);
-        *trial -= 1;
-        if *trial == 0 {
+        trial[0] -= 1;
+        if trial[0] == 0 {
             self.judge(number);
         }
         end
@@ -399,7 +413,9 @@ impl CoreCode {
     #[inline(never)]
     fn judge(&mut self, number: usize) {
         let Some(adopted) = self.adopted.get_mut(number) else { return };
+        let next = (2 * adopted.trial[1]).min(LONGEST_TRIAL);
         let Tally { left, issued, ended } = adopted.tell(&mut self.told);
+        adopted.trial = [next; 2];
         let Some(pace) = self.shared.when.pace() else { return };
         let translated = adopted.translated.clone();
         let (visits, failed) = (left.sum(), left.guard + left.entry);
@@ -539,8 +555,9 @@ const WHOLE_ISSUED: u64 = 512;
 /// How often a program's regions are made anew because they were known in part.
 const MOST_PARTS: u32 = 4;
 
-/// Visits after which a region is judged.
-const TRIAL_VISITS: u64 = 64;
+/// Visits after which a region is judged for the first time in a launch, and from one time to the next at most.
+const FIRST_TRIAL: u64 = 64;
+const LONGEST_TRIAL: u64 = 4096;
 
 impl Drop for CoreCode {
     fn drop(&mut self) {
