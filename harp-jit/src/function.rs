@@ -36,6 +36,8 @@ pub struct CompiledFunction {
     /// The size of the stacks by which the function finds its lane's control block.
     pub(crate) lane_stack_bytes: u32,
     pub(crate) grouping: Grouping,
+    /// Whether lanes may wait for others in it, or look at what these have.
+    pub(crate) may_gather: bool,
     /// Whether launches must walk by rows of the grid.
     pub(crate) by_rows: bool,
     pub(crate) sources: HashMap<SourceLoc, SourcePlace>,

@@ -22,6 +22,9 @@ pub(crate) trait Symbols {
     /// Known facts about arguments and results of the function with this linker's name.
     fn facts(&self, name: &str) -> Option<&FunctionFacts>;
 
+    /// Whether lanes may wait for others, or look at what these have, in the function with this linker's name.
+    fn may_gather(&self, name: &str) -> bool;
+
     /// Whether it is known that work-groups mean nothing to the function or datum with this linker's name, nor to what it
     /// needs.
     fn is_free_of_groups(&self, name: &str) -> bool;
@@ -52,6 +55,10 @@ impl Symbols for PlainNames {
 
     fn facts(&self, _: &str) -> Option<&FunctionFacts> {
         None
+    }
+
+    fn may_gather(&self, _: &str) -> bool {
+        true
     }
 
     fn is_free_of_groups(&self, _: &str) -> bool {
@@ -139,9 +146,10 @@ impl Callees for Called<'_> {
         self.result_fact(&name, &layout, index).map(|(fact, ..)| fact)
     }
 
-    fn may_wait(&self, func: &Function, callee: FuncRef) -> bool {
+    fn may_gather(&self, func: &Function, callee: FuncRef) -> bool {
         let name = self.symbols.name(func, &func.dfg.ext_funcs[callee].name);
-        !routine::is_routine(&name) && !lock::is_of_lock(&name)
+        let is_ours = routine::is_routine(&name) || lock::is_of_lock(&name);
+        !is_ours && self.symbols.may_gather(&name)
     }
 }
 

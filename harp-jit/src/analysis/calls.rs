@@ -15,7 +15,7 @@ impl Known<'static> {
     /// For a kernel whose callees do not wait for other lanes; nothing else is known of these.
     #[cfg(test)]
     pub(crate) const KERNEL: Known<'static> =
-        Known { params: Params::Uniform, callees: &NobodyWaits };
+        Known { params: Params::Uniform, callees: &NobodyGathers };
     /// For a function about which nothing is known, nor about its callees.
     pub(crate) const FUNCTION: Known<'static> =
         Known { params: Params::Divergent, callees: &NothingKnown };
@@ -74,8 +74,8 @@ pub(crate) trait Callees {
     /// What is known about a result of `callee`, which `func` declares.
     fn result(&self, func: &Function, callee: FuncRef, index: usize) -> Option<ResultFact>;
 
-    /// Whether a call of `callee`, which is not an intrinsic, may wait for other lanes.
-    fn may_wait(&self, func: &Function, callee: FuncRef) -> bool;
+    /// Whether lanes may wait for others in `callee`, which is not an intrinsic, or look at what these have.
+    fn may_gather(&self, func: &Function, callee: FuncRef) -> bool;
 }
 
 /// No facts about any callee.
@@ -87,22 +87,22 @@ impl Callees for NothingKnown {
         None
     }
 
-    fn may_wait(&self, _: &Function, _: FuncRef) -> bool {
+    fn may_gather(&self, _: &Function, _: FuncRef) -> bool {
         true
     }
 }
 
-/// No facts except that no callee waits for other lanes.
+/// No facts except that lanes gather in no callee.
 #[cfg(test)]
-struct NobodyWaits;
+struct NobodyGathers;
 
 #[cfg(test)]
-impl Callees for NobodyWaits {
+impl Callees for NobodyGathers {
     fn result(&self, _: &Function, _: FuncRef, _: usize) -> Option<ResultFact> {
         None
     }
 
-    fn may_wait(&self, _: &Function, _: FuncRef) -> bool {
+    fn may_gather(&self, _: &Function, _: FuncRef) -> bool {
         false
     }
 }

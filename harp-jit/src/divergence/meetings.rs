@@ -26,6 +26,11 @@ pub(super) fn gathers(func: &Function, inst: Inst, callees: &dyn Callees) -> boo
     looks || may_wait(func, inst, callees)
 }
 
+/// Whether they may anywhere in a function.
+pub(crate) fn may_gather(func: &Function, callees: &dyn Callees) -> bool {
+    !gathering(func, callees, &Own::new()).is_empty()
+}
+
 fn blocks_with(func: &Function, is_one: impl Fn(Inst) -> bool) -> EntitySet<Block> {
     let mut found = EntitySet::new();
     for block in func.layout.blocks() {
@@ -40,7 +45,7 @@ fn may_wait(func: &Function, inst: Inst, callees: &dyn Callees) -> bool {
     match func.dfg.insts[inst] {
         InstructionData::Call { func_ref, .. } => match Intrinsic::of_call(func, inst) {
             Some(intrinsic) => matches!(intrinsic, Intrinsic::Barrier(_)),
-            None => callees.may_wait(func, func_ref),
+            None => callees.may_gather(func, func_ref),
         },
         data => data.opcode().is_call(),
     }

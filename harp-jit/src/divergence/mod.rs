@@ -43,7 +43,7 @@ mod claims;
 pub(crate) mod decide;
 mod edges;
 mod loads;
-mod meetings;
+pub(crate) mod meetings;
 #[cfg(test)]
 mod random_tests;
 mod regions;
@@ -161,7 +161,14 @@ pub(crate) fn prepare(
         let gathering = meetings::gathering(&func, known.callees, &own);
         let regions = Regions::find(&func, &facts, &gathering);
         clock.begin(Stage::Divergence);
-        let joined = waiting_loops::join(&mut func, &facts, &regions, known.callees, &mut steering);
+        let joined = waiting_loops::join(
+            &mut func,
+            &facts,
+            &regions,
+            &gathering,
+            known.callees,
+            &mut steering,
+        );
         if joined || calls::make_convergent(&mut func, &facts, &regions, &mut steering) {
             graph = canonicalize(&mut func, &mut steering)?;
             continue;

@@ -36,7 +36,7 @@ struct Way {
     args: Vec<BlockArg>,
 }
 
-/// See the [module](self). `callees` says which calls may wait.
+/// See the [module](self). `callees` says in which calls lanes may gather.
 pub(crate) fn divide(func: &mut Function, callees: &dyn Callees) {
     let waiting = waiting(func, callees);
     if waiting.is_empty() {

@@ -16,8 +16,9 @@
 //! with.
 //!
 //! Only loops that wait inside of the inner loop alone are joined, and only if all ways from the outer header lead into the
-//! inner loop: what they compute becomes parameters of the inner header. This depends on which loops lanes leave together, so
-//! it follows the analysis, which is repeated.
+//! inner loop: what they compute becomes parameters of the inner header. Nor may lanes look at others elsewhere in the outer
+//! loop: those that are still in the inner one would be missing there. This depends on which loops lanes leave together, so it
+//! follows the analysis, which is repeated.
 
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
@@ -33,11 +34,12 @@ use crate::analysis::{Callees, Level, LevelId, Node, Uniformity};
 use crate::plan::Steering;
 
 /// Joins one loop with the loop around it. Returns whether there was one; facts about the function are invalid then.
-/// Conditions that steer lanes are added to `steering`.
+/// `gathering` are the blocks in which lanes look at others. Conditions that steer lanes are added to `steering`.
 pub(super) fn join(
     func: &mut Function,
     facts: &Uniformity,
     regions: &Regions,
+    gathering: &EntitySet<Block>,
     callees: &dyn Callees,
     steering: &mut Steering,
 ) -> bool {
@@ -46,8 +48,9 @@ pub(super) fn join(
         return false;
     }
     let waiting = waiting(func, callees);
-    let mut joints =
-        inner_loops.into_iter().filter_map(|inner| joint_of(func, facts, &waiting, inner));
+    let mut joints = inner_loops
+        .into_iter()
+        .filter_map(|inner| joint_of(func, facts, [&waiting, gathering], inner));
     let Some(joint) = joints.next() else { return false };
     joint.join(func, steering);
     true
@@ -86,7 +89,7 @@ struct Joint {
 fn joint_of(
     func: &Function,
     facts: &Uniformity,
-    waiting: &EntitySet<Block>,
+    [waiting, gathering]: [&EntitySet<Block>; 2],
     (id, node, inner): Inner,
 ) -> Option<Joint> {
     let levels = facts.flow().levels();
@@ -96,7 +99,7 @@ fn joint_of(
     let (own, others): (Vec<_>, Vec<_>) = around.iter().partition(|block| inside.contains(*block));
     let goes_on = levels.exits(inner).iter().any(|exit| around.contains(exit));
     let waits = own.into_iter().any(|block| waiting.contains(block));
-    if !goes_on || !waits || others.into_iter().any(|block| waiting.contains(block)) {
+    if !goes_on || !waits || others.into_iter().any(|block| gathering.contains(block)) {
         return None;
     }
     let before = nodes_before(level, node)?;

@@ -99,6 +99,10 @@ impl Symbols for SoFar<'_> {
         self.facts.get(name)
     }
 
+    fn may_gather(&self, name: &str) -> bool {
+        self.symbols.may_gather(name)
+    }
+
     fn is_free_of_groups(&self, name: &str) -> bool {
         self.symbols.is_free_of_groups(name)
     }

@@ -297,6 +297,11 @@ impl Symbols for Module {
         self.calls.facts(name)
     }
 
+    fn may_gather(&self, name: &str) -> bool {
+        let Some(FuncOrDataId::Func(id)) = self.definition(name) else { return true };
+        self.functions.get(&id).is_none_or(|function| function.may_gather)
+    }
+
     fn is_free_of_groups(&self, name: &str) -> bool {
         let mut known = HashSet::new();
         let mut todo = vec![name];

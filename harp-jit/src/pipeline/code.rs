@@ -90,6 +90,7 @@ pub(super) fn assemble(
         arch: unit.arch,
         body: emitted.body,
         grouping: Grouping::default(),
+        may_gather: true,
         by_rows: setting.by_rows,
         symbols: vcode.symbols,
         stack: emitted.stack,

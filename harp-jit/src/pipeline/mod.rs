@@ -20,7 +20,7 @@ use crate::accesses::MemoryAccess;
 use crate::analysis::Graph;
 use crate::builder::KernelSource;
 use crate::divergence::decide::{DivergenceReport, Shares};
-use crate::divergence::spinning;
+use crate::divergence::{meetings, spinning};
 use crate::error::CompileError;
 use crate::function::CompiledFunction;
 use crate::groups::Grouping;
@@ -76,6 +76,7 @@ pub(crate) fn compile(source: &Function, unit: Unit<'_>) -> Result<CompiledFunct
         times: clock.times(),
         accesses: accesses.into(),
         grouping,
+        may_gather: meetings::may_gather(source, &unit.callees()),
         ..compiled
     };
     if options.check_code {

@@ -6,16 +6,14 @@
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{
-    AtomicRmwOp, Block, Function, Inst, InstBuilder, MemFlagsData, Type, Value,
-};
-use cranelift_codegen::isa::CallConv;
-use harp_isa::abi::ArgumentBlock;
+use cranelift_codegen::ir::{AtomicRmwOp, Block, Function, Inst, InstBuilder, MemFlagsData, Value};
 
 use super::choices::Choices;
-use super::clif::{import, signature};
+use super::words::Words;
 use super::{Generated, Mark};
-use crate::oracle::{Argument, Elements, Start};
+
+/// What there is at such places.
+pub(super) const SECTION: &str = "critical section";
 
 /// The words of the lock's buffer: the lock or the next ticket, the ticket whose turn it is, and a sum.
 const WORDS: usize = 3;
@@ -25,15 +23,10 @@ const WORDS: usize = 3;
 pub(super) fn with_lock(mut kernel: Generated, bytes: &[u8]) -> Generated {
     let bytes: Vec<u8> = bytes.iter().rev().skip(bytes.len() / 2).copied().collect();
     let choices = &mut Choices::new(&bytes);
-    let word = kernel.case.word;
-    let Start::Launch { args, .. } = &mut kernel.case.start else { return kernel };
     if choices.below(10) != 1 {
         return kernel;
     }
-    let size = usize::from(word.bytes());
-    let words = args.iter().map(|arg| arg.ty().words(word)).sum();
-    let argument = ArgumentBlock::argument(words, word);
-    args.push(Argument::Buffer(Elements::Ints, vec![0; WORDS * size]));
+    let Some(words) = Words::given(&mut kernel.case, WORDS) else { return kernel };
 
     let func = &mut kernel.case.functions[0];
     let blocks: Vec<Block> = func.layout.blocks().collect();
@@ -46,11 +39,7 @@ pub(super) fn with_lock(mut kernel: Generated, bytes: &[u8]) -> Generated {
     let to = insts[from..from + length].iter().position(|inst| calls(&inst));
     let to = insts[from + to.unwrap_or(length)];
 
-    let lock = Lock {
-        word: func.signature.params[0].value_type,
-        argument: argument.cast_signed(),
-        has_tickets: choices.once_in(3),
-    };
+    let lock = Lock { words, has_tickets: choices.once_in(3) };
     let rest = func.dfg.make_block();
     func.layout.split_block(rest, to);
     let section = func.dfg.make_block();
@@ -62,14 +51,12 @@ pub(super) fn with_lock(mut kernel: Generated, bytes: &[u8]) -> Generated {
     kernel.case.waits = true;
     lock.take(func, block, section, choices);
     lock.count(func, section, rest, choices);
-    kernel.marks.push(Mark { function: 0, block, construct: "critical section" });
+    kernel.marks.push(Mark { function: 0, block, construct: SECTION });
     kernel
 }
 
 struct Lock {
-    word: Type,
-    /// Where in the argument block the buffer's address is.
-    argument: i32,
+    words: Words,
     /// Whether work-items come in the order of their tickets.
     has_tickets: bool,
 }
@@ -77,11 +64,8 @@ struct Lock {
 impl Lock {
     /// The address of a word of the buffer.
     fn address(&self, at: &mut FuncCursor<'_>, index: i64) -> Value {
-        let entry = at.func.layout.entry_block().expect("a kernel has one");
-        let arguments = at.func.dfg.block_params(entry)[0];
-        let flags = MemFlagsData::trusted().with_readonly().with_can_move();
-        let buffer = at.ins().load(self.word, flags, arguments, self.argument);
-        at.ins().iadd_imm_s(buffer, index * i64::from(self.word.bytes()))
+        let start = self.words.start(at);
+        at.ins().iadd_imm_s(start, index * i64::from(self.words.ty.bytes()))
     }
 
     /// Takes the lock at the end of a block, which goes on with the section.
@@ -90,22 +74,22 @@ impl Lock {
         func.layout.insert_block(spin, section);
         let flags = MemFlagsData::trusted();
         let mut at = FuncCursor::new(func).at_bottom(before);
-        let one = at.ins().iconst(self.word, 1);
+        let one = at.ins().iconst(self.words.ty, 1);
         let address = self.address(&mut at, 0);
         let waits = if self.has_tickets {
             let turn = self.address(&mut at, 1);
-            let ticket = at.ins().atomic_rmw(self.word, flags, AtomicRmwOp::Add, address, one);
+            let ticket = at.ins().atomic_rmw(self.words.ty, flags, AtomicRmwOp::Add, address, one);
             at.ins().jump(spin, &[]);
             at = at.at_bottom(spin);
-            let now = at.ins().atomic_load(self.word, flags, turn);
+            let now = at.ins().atomic_load(self.words.ty, flags, turn);
             at.ins().icmp(IntCC::NotEqual, now, ticket)
         } else {
             at.ins().jump(spin, &[]);
             at = at.at_bottom(spin);
             if choices.once_in(2) {
-                at.ins().atomic_rmw(self.word, flags, AtomicRmwOp::Xchg, address, one)
+                at.ins().atomic_rmw(self.words.ty, flags, AtomicRmwOp::Xchg, address, one)
             } else {
-                let free = at.ins().iconst(self.word, 0);
+                let free = at.ins().iconst(self.words.ty, 0);
                 at.ins().atomic_cas(flags, address, free, one)
             }
         };
@@ -129,10 +113,7 @@ impl Lock {
             at.ins().jump(rest, &[]);
             return;
         }
-        let word = self.word;
-        let id = import(at.func, "harp_global_id_x", signature(CallConv::Fast, [], [word]), true);
-        let call = at.ins().call(id, &[]);
-        let odd = at.func.dfg.first_result(call);
+        let odd = self.words.item(&mut at);
         let odd = at.ins().band_imm_u(odd, 1);
         let [yes, no, end] = std::array::from_fn(|_| at.func.dfg.make_block());
         at.ins().brif(odd, yes, &[], no, &[]);
@@ -154,17 +135,17 @@ impl Lock {
     fn add(&self, at: &mut FuncCursor<'_>, number: i64) {
         let flags = MemFlagsData::trusted();
         let address = self.address(at, 2);
-        let sum = at.ins().load(self.word, flags, address, 0);
+        let sum = at.ins().load(self.words.ty, flags, address, 0);
         let sum = at.ins().iadd_imm_s(sum, number);
         at.ins().store(flags, sum, address, 0);
     }
 
     fn give_back(&self, at: &mut FuncCursor<'_>) {
         let flags = MemFlagsData::trusted();
-        let number = at.ins().iconst(self.word, i64::from(self.has_tickets));
+        let number = at.ins().iconst(self.words.ty, i64::from(self.has_tickets));
         let address = self.address(at, i64::from(self.has_tickets));
         if self.has_tickets {
-            at.ins().atomic_rmw(self.word, flags, AtomicRmwOp::Add, address, number);
+            at.ins().atomic_rmw(self.words.ty, flags, AtomicRmwOp::Add, address, number);
         } else {
             at.ins().atomic_store(flags, number, address);
         }

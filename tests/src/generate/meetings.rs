@@ -13,6 +13,9 @@ use super::choices::Choices;
 use super::clif::{import, signature};
 use super::{Generated, Mark};
 
+/// What there is at such places.
+pub(super) const MEETINGS: [&str; 2] = ["barrier", "count of lanes"];
+
 /// The kernel, or the same with places where all meet, if it does not depend on the number of lanes. They are made of the
 /// bytes from the end on, so that what the kernel is made of stays as it is.
 pub(super) fn with_meetings(mut kernel: Generated, bytes: &[u8]) -> Generated {
@@ -41,7 +44,7 @@ pub(super) fn with_meetings(mut kernel: Generated, bytes: &[u8]) -> Generated {
             let counting = counting.get_or_insert_with(|| Counting::new(func));
             counting.instead_of(func, inst);
         }
-        let construct = if is_count { "count of lanes" } else { "barrier" };
+        let construct = MEETINGS[usize::from(is_count)];
         kernel.marks.push(Mark { function: 0, block, construct });
     }
     kernel

@@ -17,6 +17,8 @@ mod directed;
 pub mod graphs;
 mod locks;
 mod meetings;
+mod turns;
+mod words;
 
 pub(crate) use body::rows::{FLOATS, INTS};
 pub use choices::{F32_EDGES, F64_EDGES};
@@ -74,7 +76,8 @@ impl Kind {
 
 /// The kernel with what work-items do together.
 fn together(kernel: Generated, bytes: &[u8]) -> Generated {
-    locks::with_lock(meetings::with_meetings(kernel, bytes), bytes)
+    let kernel = locks::with_lock(meetings::with_meetings(kernel, bytes), bytes);
+    turns::with_turns(kernel, bytes)
 }
 
 /// Something worth counting, which a block that was generated is, or holds.

@@ -10,10 +10,11 @@
 //! only repeats its own exchange until nothing has come in between. The writes are those to the same array, if no way
 //! misses them, else all atomic ones behind the loop, and those before a fence. Some stand on other ways to where the loop
 //! leads, `if (first) { ..; store(flag, 1) } else { while (!load(flag)) {} }`, or behind loops around it: `for (..) { while
-//! (!load(flag[i])) {} .. } store(flag[mine], 1)`. The last of them counts: others may wait for a second lock, too.
+//! (!load(flag[i])) {} .. } store(flag[mine], 1)`. A lock is given back by who has taken it, so such places matter only if some
+//! way behind the loop misses the write. The last of them counts: others may wait for a second lock, too.
 //!
 //! No such way crosses a place where work-items gather: they would get there in other rounds than the program's. They may in
-//! any function that is called.
+//! functions that are called, unless it is known that they do not.
 //!
 //! This comes before atomic accesses are replaced by others, and so before it is known where lanes diverge. Where they do
 //! not, the loop stays as it was.
@@ -38,12 +39,13 @@ use accesses::may_wait;
 use repair::repair;
 use search::Search;
 
-/// Adds ways back to the headers of loops that wait. `callees` says which calls may wait.
+/// Adds ways back to the headers of loops that wait. `callees` says in which calls lanes may gather.
 pub(crate) fn extend(func: &mut Function, callees: &dyn Callees) {
     let mut insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
     if !insts.any(|inst| may_wait(func, inst)) {
         return;
     }
+    legalize::one_return(func);
     func.dfg.resolve_all_aliases();
     loop {
         let graph = Graph::compute(func);

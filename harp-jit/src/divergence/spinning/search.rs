@@ -79,17 +79,19 @@ impl<'a> Search<'a> {
             false => self.last_writes(&behind, &any),
         };
         let mut others = Vec::new();
-        if !is_written {
-            others = self.where_others_come(&spin, &behind, &same);
+        if !is_written || !spin.takes {
+            others = self.where_others_come(&spin, &behind.seen, &same);
             if others.is_empty() {
-                others = self.later_writes(&spin, &same);
+                let later = self.later(&spin);
+                others = self.later_writes(&spin, &later, &same);
+                others.extend(self.where_others_come(&spin, &later, &same));
             }
         }
         // A lane may come to them in any later round of the loops around.
         let is_wide = !others.is_empty() || !spin.takes;
         places.extend(others);
         if places.is_empty() {
-            places = self.where_others_come(&spin, &behind, &any);
+            places = self.where_others_come(&spin, &behind.seen, &any);
         }
         self.keep_last(&mut places, &spin);
         if places.is_empty() { None } else { self.ways(&spin, places, is_wide) }
@@ -336,39 +338,50 @@ impl<'a> Search<'a> {
             && missing.blocks.iter().all(|&block| traps(block) || goes_on(block))
     }
 
-    /// Where ways on which others write meet the ways behind the loop.
+    /// Where ways on which others write meet the blocks behind the loop.
     fn where_others_come(
         &self,
         spin: &Spin,
-        behind: &Behind,
+        behind: &EntitySet<Block>,
         is_one: &dyn Fn(Value) -> bool,
     ) -> Vec<Inst> {
         let Search { func, graph: Graph { cfg, dominators, .. }, .. } = *self;
         let preds = |block| cfg.pred_iter(block).map(|pred| pred.block);
         let mut before = EntitySet::new();
         before.extend(reachable(preds(spin.header), None, preds));
-        let is_beside = |block: &Block| !behind.seen.contains(*block) && !before.contains(*block);
+        let is_beside = |block: &Block| !behind.contains(*block) && !before.contains(*block);
         let blocks = dominators.cfg_postorder().iter().copied().filter(is_beside);
         let writers = blocks.filter(|&block| self.behind_write(block, is_one).is_some());
         let mut beside = Behind::default();
         self.walk(writers.collect(), &spin.blocks, &mut beside);
         let from = beside.blocks.iter().filter(|block| is_beside(block));
         let meets = from.flat_map(|&block| self.onwards(block));
-        let meets = meets.filter(|&next| behind.seen.contains(next));
+        let meets = meets.filter(|&next| behind.contains(next));
         meets.filter_map(|block| func.layout.first_inst(block)).collect()
     }
 
-    /// The places behind such writes in later rounds of the loops around a loop, and behind these.
-    fn later_writes(&self, spin: &Spin, is_one: &dyn Fn(Value) -> bool) -> Vec<Inst> {
-        let dominators = &self.graph.dominators;
+    /// The blocks behind a loop, in later rounds of the loops around it, too.
+    fn later(&self, spin: &Spin) -> EntitySet<Block> {
         let next = |block| {
             let next =
                 self.graph.cfg.succ_iter(block).filter(move |_| !self.gathering.contains(block));
             next.filter(|&next| !spin.blocks.contains(next))
         };
-        let later = reachable(spin.blocks.iter().flat_map(next), None, next).into_iter();
-        let later = later.filter(|&block| !dominators.block_dominates(block, spin.header));
-        later.filter_map(|block| self.behind_write(block, is_one)).collect()
+        let mut later = EntitySet::new();
+        later.extend(reachable(spin.blocks.iter().flat_map(next), None, next));
+        later
+    }
+
+    /// The places behind such writes in these later blocks, but for those by which all lanes have come to the loop.
+    fn later_writes(
+        &self,
+        spin: &Spin,
+        later: &EntitySet<Block>,
+        is_one: &dyn Fn(Value) -> bool,
+    ) -> Vec<Inst> {
+        let dominators = &self.graph.dominators;
+        let others = later.iter().filter(|&block| !dominators.block_dominates(block, spin.header));
+        others.filter_map(|block| self.behind_write(block, is_one)).collect()
     }
 }
 

@@ -170,6 +170,29 @@ fn the_write_may_stand_behind_a_loop_around() {
     assert_eq!(found, [way(0, 3), way(5, 3)]);
 }
 
+/// Those that need not wait return by themselves, and those that do wait in a loop.
+#[test]
+fn others_may_write_where_no_way_from_the_loop_leads() {
+    let found = ways(
+        "brif v4, block1, block5
+        block1:
+            jump block2
+        block2:
+            v5 = atomic_load.i32 v0
+            brif v5, block3, block2
+        block3:
+            v6 = load.i32 v1
+            brif v6, block1, block4
+        block4:
+            atomic_store v3, v0
+            return
+        block5:
+            atomic_store v3, v0
+            return",
+    );
+    assert_eq!(found, [way(0, 2), way(6, 2)]);
+}
+
 #[test]
 fn accesses_that_a_fence_orders_count() {
     let spin = |fence: &str| {

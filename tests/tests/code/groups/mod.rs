@@ -12,6 +12,7 @@ use harp_runtime::{Device, DeviceConfig, LaunchConfig, LaunchError, Program, Pro
 
 mod barriers;
 mod lanes;
+mod meetings;
 mod places;
 mod reductions;
 mod turns;
