@@ -488,6 +488,10 @@ impl<W: Word, const C: usize> Core for Lanes<'_, W, C> {
         self.trap.as_deref()
     }
 
+    fn issued(&self) -> u64 {
+        self.issued
+    }
+
     fn stats(&self) -> CoreStats {
         let steps = match self.schedule {
             Schedule::Step => self.rounds,

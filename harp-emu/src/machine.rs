@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::{fmt, mem, thread};
 
@@ -22,7 +22,7 @@ use crate::random::Random;
 use crate::stats::Stats;
 use crate::stop::{CancelToken, Stop};
 use crate::tlb::PageMapping;
-use crate::trap::Trap;
+use crate::trap::{Trap, TrapKind};
 
 /// The most host threads, however many are asked for. Near the host's limits a new thread may abort the
 /// process instead of failing to start.
@@ -236,10 +236,11 @@ impl<'m> Machine<'m> {
     ///
     /// # Errors
     ///
-    /// The trap of the lowest core that traps. A core that traps soon stops the cores above it; those below
-    /// go on, because one of them may trap too. So the trap reported does not depend on the number of host
-    /// threads, but the progress of the cores above it does. A core that has trapped does not run again until
-    /// [`reset`](Self::reset).
+    /// The first trap: that of the core which had issued the fewest instructions; of several such cores, the lowest. The
+    /// others go on until they have issued more, because one of them may trap too, and no further, because they may wait
+    /// for the one that has trapped. If the host stops the run, that is the trap of each core, unless one has trapped
+    /// before. So the trap reported does not depend on the number of host threads, but the progress
+    /// of the other cores does. A core that has trapped does not run again until [`reset`](Self::reset).
     pub fn run(&mut self) -> Result<Stats, Box<Trap>> {
         self.run_cores();
         self.outcome().map(|()| self.stats())
@@ -253,11 +254,10 @@ impl<'m> Machine<'m> {
     pub fn run_observed(&mut self, observer: &mut dyn Observer) -> Result<Stats, Box<Trap>> {
         self.has_run = true;
         let order = self.order();
-        let cores = self.cores.iter_mut().enumerate();
-        let mut share = cores.map(|(id, core)| (index(id), core)).collect();
-        let lowest_trap = AtomicU32::new(u32::MAX);
+        let mut share = self.cores.iter_mut().collect();
+        let first_trap = AtomicU64::new(u64::MAX);
         let stop = Stop::new(self.cancel_token.as_ref(), self.config.time_limit);
-        run_share(&mut share, stop, &lowest_trap, order, Some(observer));
+        run_share(&mut share, stop, &first_trap, order, Some(observer));
         self.outcome().map(|()| self.stats())
     }
 
@@ -266,7 +266,7 @@ impl<'m> Machine<'m> {
     ///
     /// # Errors
     ///
-    /// The trap of the lowest core that has trapped.
+    /// The first trap, as [`run`](Self::run) says.
     pub fn step(&mut self) -> Result<bool, Box<Trap>> {
         self.step_all(None)
     }
@@ -284,7 +284,7 @@ impl<'m> Machine<'m> {
     ///
     /// # Errors
     ///
-    /// The trap of the lowest core that has trapped.
+    /// The first trap, as [`run`](Self::run) says.
     pub fn step_warp(&mut self, core: u16, warp: u8) -> Result<bool, Box<Trap>> {
         self.step_one(core, warp, None)
     }
@@ -308,7 +308,7 @@ impl<'m> Machine<'m> {
     ///
     /// # Errors
     ///
-    /// The trap of the lowest core that has trapped.
+    /// The first trap, as [`run`](Self::run) says.
     pub fn run_until(&mut self, pc: u64) -> Result<Option<(u16, u8)>, Box<Trap>> {
         self.step_until(pc, None)
     }
@@ -372,10 +372,15 @@ impl<'m> Machine<'m> {
         }
     }
 
-    /// The trap of the lowest core that has trapped.
+    /// The first trap, as [`run`](Self::run) says.
     fn outcome(&self) -> Result<(), Box<Trap>> {
-        match self.cores.iter().find_map(|core| core.trap()) {
-            Some(trap) => Err(Box::new(trap.clone())),
+        let traps = self.cores.iter().filter_map(|core| Some((core.issued(), core.trap()?)));
+        let order = |(issued, trap): &(u64, &Trap)| match is_of_host(&trap.kind) {
+            true => (true, 0),
+            false => (false, *issued),
+        };
+        match traps.min_by_key(order) {
+            Some((_, trap)) => Err(Box::new(trap.clone())),
             None => Ok(()),
         }
     }
@@ -390,19 +395,19 @@ impl<'m> Machine<'m> {
         };
         let threads = most.min(self.config.cores.into()).min(MAX_HOST_THREADS);
         let stop = Stop::new(self.cancel_token.as_ref(), self.config.time_limit);
-        let lowest_trap = AtomicU32::new(u32::MAX);
+        let first_trap = AtomicU64::new(u64::MAX);
         // Dealt out in turn, so that neighbouring cores, whose work is often similar, spread evenly.
         let mut shares: Vec<Share<'_, 'm>> = (0..threads).map(|_| Share::new()).collect();
         for (id, core) in self.cores.iter_mut().enumerate() {
-            shares[id % threads].push((index(id), core));
+            shares[id % threads].push(core);
         }
         // The thread that runs a share takes it out.
         let shares: Vec<_> = shares.into_iter().map(Mutex::new).collect();
         thread::scope(|scope| {
             let mut started = 1;
             for share in &shares[1..] {
-                let lowest_trap = &lowest_trap;
-                let run = move || run_share(&mut take(share), stop, lowest_trap, None, None);
+                let first_trap = &first_trap;
+                let run = move || run_share(&mut take(share), stop, first_trap, None, None);
                 if thread::Builder::new().spawn_scoped(scope, run).is_err() {
                     // The host cannot start more threads.
                     break;
@@ -413,7 +418,7 @@ impl<'m> Machine<'m> {
             // with this thread's.
             let mut own = take(&shares[0]);
             own.extend(shares[started..].iter().flat_map(take));
-            run_share(&mut own, stop, &lowest_trap, order, None);
+            run_share(&mut own, stop, &first_trap, order, None);
         });
     }
 
@@ -487,19 +492,25 @@ fn index(core: usize) -> u16 {
     u16::try_from(core).expect("the configuration counts cores in 16 bits")
 }
 
-/// Cores of a host thread with their numbers.
-type Share<'a, 'm> = Vec<(u16, &'a mut Box<dyn Core + 'm>)>;
+/// Whether the host has stopped the run.
+fn is_of_host(kind: &TrapKind) -> bool {
+    matches!(kind, TrapKind::TimeLimit { .. } | TrapKind::Cancelled)
+}
+
+/// Cores of a host thread.
+type Share<'a, 'm> = Vec<&'a mut Box<dyn Core + 'm>>;
 
 fn take<'a, 'm>(share: &Mutex<Share<'a, 'm>>) -> Share<'a, 'm> {
     mem::take(&mut *share.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Runs cores on this host thread, in turns, until each has ended or a core below it has trapped. The order of
-/// turns is that of `share`, or random each time if there is an `order`. `stop` may stop each core after a turn.
+/// Runs cores on this host thread, in turns, until each has ended, or issued more instructions than one that has trapped:
+/// the fewest of such are kept in `first_trap`. The order of turns is that of `share`, or random each time if there is an
+/// `order`. `stop` may stop each core after a turn.
 fn run_share(
     share: &mut Share<'_, '_>,
     stop: Stop<'_>,
-    lowest_trap: &AtomicU32,
+    first_trap: &AtomicU64,
     mut order: Option<Random>,
     mut observer: Option<&mut dyn Observer>,
 ) {
@@ -510,15 +521,15 @@ fn run_share(
                 share.swap(last, random.below(last as u64 + 1) as usize);
             }
         }
-        share.retain_mut(|(id, core)| {
-            let stopped = lowest_trap.load(Ordering::Relaxed) < u32::from(*id);
+        share.retain_mut(|core| {
+            let stopped = core.issued() > first_trap.load(Ordering::Relaxed);
             let mut goes_on = !stopped && core.turn(observer.as_deref_mut().map(|o| o as _));
             if let (true, Some(reason)) = (goes_on, stop.reason()) {
                 core.halt(reason);
                 goes_on = core.trap().is_none();
             }
-            if core.trap().is_some() {
-                lowest_trap.fetch_min(u32::from(*id), Ordering::Relaxed);
+            if core.trap().is_some_and(|trap| !is_of_host(&trap.kind)) {
+                first_trap.fetch_min(core.issued(), Ordering::Relaxed);
             }
             goes_on
         });

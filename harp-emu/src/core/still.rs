@@ -213,6 +213,13 @@ impl Core for Lazy<'_> {
         self.trap.as_deref().or_else(|| self.seen().ok()?.trap())
     }
 
+    fn issued(&self) -> u64 {
+        match self.seen() {
+            Ok(core) => core.issued(),
+            Err(remains) => remains.warps.iter().map(|warp| warp.state().stats.steps).sum(),
+        }
+    }
+
     fn stats(&self) -> CoreStats {
         match self.seen() {
             Ok(core) => core.stats(),

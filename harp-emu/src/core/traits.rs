@@ -49,6 +49,9 @@ pub(crate) trait Core: Send {
     /// Why the core stopped before its end, if it did.
     fn trap(&self) -> Option<&Trap>;
 
+    /// The instructions that it has issued.
+    fn issued(&self) -> u64;
+
     /// What the core has cost so far.
     fn stats(&self) -> CoreStats;
 

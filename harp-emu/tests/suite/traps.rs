@@ -259,16 +259,40 @@ fn traps_read_well() {
 }
 
 #[test]
-fn the_lowest_core_that_traps_is_reported() {
-    // Odd cores trap after a while, core 2 never ends but for its fuel.
+fn the_first_trap_is_reported() {
+    // Odd cores trap after a while, the higher ones later. Core 2 never ends, nor does core 0, as if it waited for core 1.
     let code = [
         Op::Csr { dst: r(3), index: 2 }.into(),
         Op::Andi { dst: r(4), src: r(3), imm: 1 }.into(),
-        Op::Rtop { dst: p(1), src: r(4) }.into(),
-        on(1, Op::Trap {}),
-        Op::Subi { dst: r(4), src: r(3), imm: 2 }.into(),
+        Op::Iszero { dst: p(1), src: r(4) }.into(),
+        on(1, Op::Jmpi { rel: 16 }),
+        Op::Subi { dst: r(3), src: r(3), imm: 1 }.into(),
+        Op::Rtop { dst: p(2), src: r(3) }.into(),
+        on(2, Op::Jmpi { rel: -12 }),
+        Op::Trap {}.into(),
+        Op::Andi { dst: r(4), src: r(3), imm: 4 }.into(),
         Op::Iszero { dst: p(1), src: r(4) }.into(),
         on(1, Op::Jmpi { rel: -4 }),
+        halt(),
+    ];
+    for threads in 1..5 {
+        let run = run(ARCH, &code, |config| {
+            config.cores = 6;
+            config.fuel = None;
+            config.host_threads = std::num::NonZeroUsize::new(threads);
+        });
+        let trap = run.trap.unwrap();
+        assert_eq!((trap.kind, trap.core), (TrapKind::GuestTrap, 1), "{threads} threads");
+    }
+}
+
+/// Of cores that trap after as many instructions, the lowest one is reported.
+#[test]
+fn the_lowest_core_that_traps_is_reported() {
+    let code = [
+        Op::Csr { dst: r(3), index: 2 }.into(),
+        Op::Rtop { dst: p(1), src: r(3) }.into(),
+        on(1, Op::Trap {}),
         halt(),
     ];
     for threads in 1..5 {

@@ -89,7 +89,7 @@ fn check_audit(program: &Program, reference: &Outcome, reached: &mut Counts) {
     let audited = run(program, &config);
     match audited.trap {
         Some(Trap { kind: TrapKind::SharedMismatch { .. }, .. }) => add(reached, "mismatches", 1),
-        // The trap of the lowest core hides one of a core above it, which may be a mismatch.
+        // The first trap hides those of other cores, which may be a mismatch.
         Some(_) if config.cores > 1 => {}
         _ => {
             audited.assert_same(reference, program, &config);
