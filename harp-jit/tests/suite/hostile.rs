@@ -314,3 +314,35 @@ fn intrinsics_of_every_type_compile_or_are_refused() {
         assert_eq!(func[0].dfg.value_type(Value::from_u32(2)), I64);
     }
 }
+
+/// Lanes wait for each other, then some of them go round for ever, in a loop with two entries that is left by nobody.
+#[test]
+fn loops_without_an_end_may_write_what_others_wait_for() {
+    let text = "function %f(i32) fast {
+            fn0 = %harp_lane_id() -> i32 fast
+        block0(v0: i32):
+            v1 = call fn0()
+            v2 = iconst.i32 1
+            jump block1
+        block1:
+            v3 = atomic_load.i32 v0
+            brif v3, block2, block1
+        block2:
+            br_table v1, block5, [block5, block3, block4(v1)]
+        block3:
+            v4 = atomic_rmw.i32 xor v0, v2
+            jump block4(v2)
+        block4(v5: i32):
+            v6 = iadd v5, v2
+            jump block3
+        block5:
+            atomic_store v2, v0
+            return
+        }";
+    let func = cranelift_reader::parse_functions(text).unwrap().remove(0);
+    for arch in ["harp32", "4w32/16/8/2+x"] {
+        for options in options() {
+            Compiler::new(arch.parse().unwrap(), options).compile_function(&func).unwrap();
+        }
+    }
+}

@@ -3,9 +3,14 @@
 //! Work-items do not communicate, so a barrier to which all come changes nothing; the oracle finds out which are such. They
 //! are put anywhere first, also behind branches on which lanes disagree at other times, and behind ways out that nobody
 //! takes. Then some become counts of the lanes that are there, which must be all with which the kernel began: few, as
-//! each adds branches on which lanes agree.
+//! each adds branches on which lanes agree. Where several ways lead back to the head of a loop with a barrier, it may be two
+//! loops, and nothing tells which: who counts depends on that, so nobody does.
+
+use std::collections::HashSet;
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
+use cranelift_codegen::dominator_tree::DominatorTree;
+use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, FuncRef, Function, Inst, InstBuilder, TrapCode, Value};
 use cranelift_codegen::isa::CallConv;
 
@@ -37,9 +42,10 @@ pub(super) fn with_meetings(mut kernel: Generated, bytes: &[u8]) -> Generated {
     kernel.case = kernel.case.with_common_meetings();
     let places = kernel.case.meetings();
     let func = &mut kernel.case.functions[0];
+    let ambiguous = in_two_loops(func, &places);
     let mut counting = None;
     for (inst, block) in places {
-        let is_count = choices.once_in(6);
+        let is_count = choices.once_in(6) && !ambiguous.contains(&block);
         if is_count {
             let counting = counting.get_or_insert_with(|| Counting::new(func));
             counting.instead_of(func, inst);
@@ -54,6 +60,33 @@ pub(super) fn with_meetings(mut kernel: Generated, bytes: &[u8]) -> Generated {
 fn any_place(func: &Function, block: Block, choices: &mut Choices<'_>) -> Inst {
     let insts: Vec<Inst> = func.layout.block_insts(block).collect();
     choices.one(&insts)
+}
+
+/// The blocks of loops with a barrier to whose head several ways lead back.
+fn in_two_loops(func: &Function, barriers: &[(Inst, Block)]) -> HashSet<Block> {
+    let cfg = ControlFlowGraph::with_function(func);
+    let dominators = DominatorTree::with_function(func, &cfg);
+    let before = |block| cfg.pred_iter(block).map(|pred| pred.block);
+    let mut found = HashSet::new();
+    for &head in dominators.cfg_postorder() {
+        let is_back = |&block: &Block| {
+            dominators.is_reachable(block) && dominators.block_dominates(head, block)
+        };
+        let mut todo: Vec<Block> = before(head).filter(is_back).collect();
+        if todo.len() < 2 {
+            continue;
+        }
+        let mut inside = HashSet::from([head]);
+        while let Some(block) = todo.pop() {
+            if inside.insert(block) {
+                todo.extend(before(block).filter(is_back));
+            }
+        }
+        if barriers.iter().any(|(_, block)| inside.contains(block)) {
+            found.extend(inside);
+        }
+    }
+    found
 }
 
 /// How lanes are counted.

@@ -7,7 +7,7 @@ use harp_isa::{ArchId, WordSize};
 use harp_jit::ParamType;
 
 use crate::machines::{self, parsed};
-use crate::oracle::Case;
+use crate::oracle::{Case, OracleError};
 
 mod body;
 mod calls;
@@ -76,8 +76,11 @@ impl Kind {
 
 /// The kernel with what work-items do together.
 fn together(kernel: Generated, bytes: &[u8]) -> Generated {
-    let kernel = locks::with_lock(meetings::with_meetings(kernel, bytes), bytes);
-    turns::with_turns(kernel, bytes)
+    let kernel = meetings::with_meetings(kernel, bytes);
+    let waiting = turns::with_turns(locks::with_lock(kernel.clone(), bytes), bytes);
+    // In loops, what is added takes many steps.
+    let is_long = || matches!(waiting.case.expected(1), Err(OracleError::OutOfFuel));
+    if waiting.case.waits && is_long() { kernel } else { waiting }
 }
 
 /// Something worth counting, which a block that was generated is, or holds.

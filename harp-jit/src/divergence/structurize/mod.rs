@@ -91,15 +91,18 @@ pub(crate) fn structurize(
     spinning::forget_ways(&mut func);
     plan.predicated =
         predicated.into_iter().map(|(head, end)| predicated_region(&func, head, end)).collect();
-    let (func, graph) = without_constant_parameters(func);
-    let steering = std::mem::take(&mut plan.steering);
-    let steering = steering.iter().map(|value| func.dfg.resolve_aliases(value));
-    plan.steering.extend(steering.filter(|&value| !copied.contains(value)));
+    let (func, graph, steering) = without_constant_parameters(func, &plan.steering);
+    plan.steering.clear();
+    plan.steering.extend(steering.into_iter().filter(|&value| !copied.contains(value)));
     Ok((func, graph, plan))
 }
 
-/// Removes block parameters for which all edges pass the same value. Returns the graph, too, which stays the same.
-fn without_constant_parameters(func: Function) -> (Function, Graph) {
+/// Removes block parameters for which all edges pass the same value. Returns the graph, too, which stays the same, and what
+/// these values are now: a parameter that is gone has no name any more.
+fn without_constant_parameters(
+    func: Function,
+    values: &EntitySet<Value>,
+) -> (Function, Graph, Vec<Value>) {
     let mut context = Context::for_function(func);
     context.compute_cfg();
     context.compute_domtree();
@@ -108,10 +111,12 @@ fn without_constant_parameters(func: Function) -> (Function, Graph) {
     flags.set("enable_verifier", "false").expect("Cranelift has this setting");
     let flags = settings::Flags::new(flags);
     context.remove_constant_phis(&flags).expect("the verifier is not asked");
-    aliases::resolve_all(&mut context.func.dfg);
+    let dfg = &mut context.func.dfg;
+    let values = values.iter().map(|value| dfg.resolve_aliases(value)).collect();
+    aliases::resolve_all(dfg);
     let Context { func, cfg, domtree, .. } = context;
     let graph = Graph::with_dominators(&func, cfg, domtree);
-    (func, graph)
+    (func, graph, values)
 }
 
 /// The blocks between `head` and `end`, in topological order.
