@@ -52,17 +52,23 @@ struct Adopted {
     translated: Arc<Translated>,
     /// What is not [told](CoreCode::tell) yet.
     tally: Tally,
-    /// After so many visits more it is judged, and the visits from the last time to then. Each launch counts anew.
-    trial: [u64; 2],
+    /// After so many visits more it is judged.
+    trial: u64,
+    /// The visits from the last time to then. Each launch begins anew.
+    trial_length: u64,
 }
 
 impl Adopted {
     /// Adds what was seen of the region to what others have seen, and to what is `told`. Returns all that was seen of it.
     fn tell(&mut self, told: &mut Tally) -> Tally {
         let tally = take(&mut self.tally);
-        self.trial = [FIRST_TRIAL; 2];
+        self.begin_trial(FIRST_TRIAL);
         told.add(tally);
         self.translated.add(tally)
+    }
+
+    fn begin_trial(&mut self, visits: u64) {
+        (self.trial, self.trial_length) = (visits, visits);
     }
 }
 
@@ -309,7 +315,9 @@ impl CoreCode {
             true => range,
             false => self.range.start.min(range.start)..self.range.end.max(range.end),
         };
-        self.adopted.push(Adopted { translated, tally: Tally::default(), trial: [FIRST_TRIAL; 2] });
+        let tally = Tally::default();
+        let (trial, trial_length) = (FIRST_TRIAL, FIRST_TRIAL);
+        self.adopted.push(Adopted { translated, tally, trial, trial_length });
     }
 
     /// Runs a region from an entry on. What the warp has become is not given back, apart from pc, budget and steps.
@@ -395,8 +403,8 @@ impl CoreCode {
         tally.left.count(why);
         tally.issued += issued;
         tally.ended += u64::from(is_nowhere);
-        trial[0] -= 1;
-        if trial[0] == 0 {
+        *trial -= 1;
+        if *trial == 0 {
             self.judge(number);
         }
         end
@@ -413,9 +421,9 @@ impl CoreCode {
     #[inline(never)]
     fn judge(&mut self, number: usize) {
         let Some(adopted) = self.adopted.get_mut(number) else { return };
-        let next = (2 * adopted.trial[1]).min(LONGEST_TRIAL);
+        let next = (2 * adopted.trial_length).min(LONGEST_TRIAL);
         let Tally { left, issued, ended } = adopted.tell(&mut self.told);
-        adopted.trial = [next; 2];
+        adopted.begin_trial(next);
         let Some(pace) = self.shared.when.pace() else { return };
         let translated = adopted.translated.clone();
         let (visits, failed) = (left.sum(), left.guard + left.entry);

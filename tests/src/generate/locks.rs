@@ -12,9 +12,6 @@ use super::choices::Choices;
 use super::words::Words;
 use super::{Generated, Mark};
 
-/// What there is at such places.
-pub(super) const SECTION: &str = "critical section";
-
 /// The words of the lock's buffer: the lock or the next ticket, the ticket whose turn it is, and a sum.
 const WORDS: usize = 3;
 
@@ -51,7 +48,7 @@ pub(super) fn with_lock(mut kernel: Generated, bytes: &[u8]) -> Generated {
     kernel.case.waits = true;
     lock.take(func, block, section, choices);
     lock.count(func, section, rest, choices);
-    kernel.marks.push(Mark { function: 0, block, construct: SECTION });
+    kernel.marks.push(Mark { function: 0, block, construct: "critical section" });
     kernel
 }
 

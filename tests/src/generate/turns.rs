@@ -7,7 +7,6 @@ use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{Block, Function, Inst, InstBuilder, MemFlagsData};
 
 use super::choices::Choices;
-use super::locks::SECTION;
 use super::meetings::MEETINGS;
 use super::words::Words;
 use super::{Generated, Mark};
@@ -22,8 +21,8 @@ pub(super) fn with_turns(mut kernel: Generated, bytes: &[u8]) -> Generated {
     let bytes: Vec<u8> = bytes.iter().rev().skip(bytes.len() / 3).copied().collect();
     let choices = &mut Choices::new(&bytes);
     let Start::Launch { extents: [items, 1, 1], .. } = kernel.case.start else { return kernel };
-    let waits = |mark: &Mark| MEETINGS.contains(&mark.construct) || mark.construct == SECTION;
-    if kernel.marks.iter().any(waits) || !is_alone(&kernel.case.functions) {
+    let meets = kernel.marks.iter().any(|mark| MEETINGS.contains(&mark.construct));
+    if meets || kernel.case.waits || !is_alone(&kernel.case.functions) {
         return kernel;
     }
     if choices.below(RARELY) != 1 {

@@ -45,6 +45,7 @@ pub(crate) fn extend(func: &mut Function, callees: &dyn Callees) {
     if !insts.any(|inst| may_wait(func, inst)) {
         return;
     }
+    // Ways that write and return apart from each other meet there.
     legalize::one_return(func);
     func.dfg.resolve_all_aliases();
     loop {

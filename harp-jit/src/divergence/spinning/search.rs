@@ -287,8 +287,12 @@ impl<'a> Search<'a> {
 
     /// The blocks behind one in the same round of the loops around it, if work-items do not gather in it.
     fn onwards(&self, block: Block) -> impl Iterator<Item = Block> + '_ {
-        let next = self.graph.cfg.succ_iter(block).filter(move |_| !self.gathering.contains(block));
-        next.filter(move |&next| self.order[next] > self.order[block])
+        self.next(block).filter(move |&next| self.order[next] > self.order[block])
+    }
+
+    /// The same in any round.
+    fn next(&self, block: Block) -> impl Iterator<Item = Block> + '_ {
+        self.graph.cfg.succ_iter(block).filter(move |_| !self.gathering.contains(block))
     }
 
     /// The instruction behind the last write in a block, before work-items gather in it.
@@ -362,11 +366,7 @@ impl<'a> Search<'a> {
 
     /// The blocks behind a loop, in later rounds of the loops around it, too.
     fn later(&self, spin: &Spin) -> EntitySet<Block> {
-        let next = |block| {
-            let next =
-                self.graph.cfg.succ_iter(block).filter(move |_| !self.gathering.contains(block));
-            next.filter(|&next| !spin.blocks.contains(next))
-        };
+        let next = |block| self.next(block).filter(|&next| !spin.blocks.contains(next));
         let mut later = EntitySet::new();
         later.extend(reachable(spin.blocks.iter().flat_map(next), None, next));
         later

@@ -3,10 +3,10 @@
 use harp_bench::array::Array;
 use harp_emu::TrapKind;
 use harp_jit::ir::condcodes::IntCC;
-use harp_jit::{ArchId, Kernel, KernelBuilder, Linkage, Module, ParamType};
+use harp_jit::{ArchId, Kernel, KernelBuilder, ParamType};
 use harp_runtime::{Device, DeviceConfig, LaunchConfig, LaunchError, LaunchTrap};
 
-use super::{MACHINES, build, compile, compile_all, device, options, proved, run};
+use super::{MACHINES, compile, compile_all, compile_all_calling, device, run};
 
 /// As [`run`], for launches that end in a trap.
 fn trap_of(arch: ArchId, kernel: &Kernel, config: LaunchConfig) -> LaunchTrap {
@@ -289,21 +289,12 @@ fn lanes_may_leave_a_loop_that_calls_a_function_with_a_barrier() {
             call fn0()
             return
         }";
-    let wait = cranelift_reader::parse_functions(text).unwrap().remove(0);
     for id in MACHINES {
-        let arch: ArchId = id.parse().unwrap();
-        let compiled = options().map(|options| {
-            let mut module = Module::new(arch, options);
-            let id = module.declare_function("wait", Linkage::Local, &wait.signature).unwrap();
-            module.define_function(id, &wait).unwrap();
-            let source = build(arch, |b| {
-                loops_that_wait_in_the_inner_one(b, false, |b| {
-                    let callee = module.declare_func_in_func(id, b.inner().func).unwrap();
-                    b.ins().call(callee, &[]);
-                });
+        let kernels = compile_all_calling(id.parse().unwrap(), text, |b, wait| {
+            loops_that_wait_in_the_inner_one(b, false, |b| {
+                b.ins().call(wait, &[]);
             });
-            proved(module.compile_kernel(&source).unwrap())
         });
-        sum_trees(id, &compiled.collect::<Vec<_>>());
+        sum_trees(id, &kernels);
     }
 }

@@ -2,10 +2,10 @@
 
 use harp_jit::ir::Value;
 use harp_jit::ir::condcodes::IntCC;
-use harp_jit::{ArchId, Kernel, KernelBuilder, Linkage, Module, ParamType, Reduction};
+use harp_jit::{ArchId, Kernel, KernelBuilder, ParamType, Reduction};
 use harp_runtime::LaunchConfig;
 
-use super::{MACHINES, build, compile_all, device, options, proved, run};
+use super::{MACHINES, compile_all, compile_all_calling, device, run};
 
 /// What a work-item needs to count the lanes that are with it.
 struct Count {
@@ -126,22 +126,12 @@ fn lanes_meet_at_a_header_though_some_call_a_function() {
         block0:
             return
         }";
-    let nothing = cranelift_reader::parse_functions(text).unwrap().remove(0);
     for id in MACHINES {
-        let arch: ArchId = id.parse().unwrap();
-        let compiled = options().map(|options| {
-            let mut module = Module::new(arch, options);
-            let id = module.declare_function("nothing", Linkage::Local, &nothing.signature);
-            let id = id.unwrap();
-            module.define_function(id, &nothing).unwrap();
-            let source = build(arch, |b| {
-                loop_with_a_call(b, |b| {
-                    let callee = module.declare_func_in_func(id, b.inner().func).unwrap();
-                    b.ins().call(callee, &[]);
-                });
+        let kernels = compile_all_calling(id.parse().unwrap(), text, |b, nothing| {
+            loop_with_a_call(b, |b| {
+                b.ins().call(nothing, &[]);
             });
-            proved(module.compile_kernel(&source).unwrap())
         });
-        count_three_times(id, &compiled.collect::<Vec<_>>());
+        count_three_times(id, &kernels);
     }
 }

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic like the tests themselves")]
 
 use harp_bench::array::Array;
-use harp_jit::ir::{Value, types};
+use harp_jit::ir::{FuncRef, Value, types};
 use harp_jit::{
     ArchId, BuildErrorKind, CompileOptions, DivergenceStrategy, Kernel, KernelBuilder,
     KernelSource, Linkage, Module, OptLevel, ParamType,
@@ -80,6 +80,26 @@ fn options() -> impl Iterator<Item = CompileOptions> {
 fn compile_all(arch: ArchId, kernel: impl FnOnce(&mut KernelBuilder<'_>)) -> Vec<Kernel> {
     let source = build(arch, kernel);
     options().map(|options| proved(source.compile(&options).unwrap())).collect()
+}
+
+/// The kernels with all these [`options`] that call a function of this text, by its number.
+fn compile_all_calling(
+    arch: ArchId,
+    function: &str,
+    kernel: impl Fn(&mut KernelBuilder<'_>, FuncRef),
+) -> Vec<Kernel> {
+    let func = cranelift_reader::parse_functions(function).unwrap().remove(0);
+    let compiled = options().map(|options| {
+        let mut module = Module::new(arch, options);
+        let id = module.declare_function("callee", Linkage::Local, &func.signature).unwrap();
+        module.define_function(id, &func).unwrap();
+        let source = build(arch, |b| {
+            let callee = module.declare_func_in_func(id, b.inner().func).unwrap();
+            kernel(b, callee);
+        });
+        proved(module.compile_kernel(&source).unwrap())
+    });
+    compiled.collect()
 }
 
 /// Launches a kernel whose parameter is an array of words; the array afterwards, of 32 bits each.
