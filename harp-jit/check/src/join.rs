@@ -57,10 +57,16 @@ impl<'a> Split<'_, 'a> {
         [!truth, truth]
     }
 
+    /// The pairs of lanes, there or not, in which a place may have held different values.
+    fn differing(&self, place: Place) -> Set<'a> {
+        self.before.differing_by_copies(place)
+    }
+
     /// Whether a place held the same in all lanes that went the same way, if that is one of `sides`.
     fn is_uniform(&self, place: Place, sides: [bool; 2]) -> bool {
+        let differing = self.differing(place) & self.before.pairs & self.before.active.both();
         let ways = self.parting().into_iter().zip(sides);
-        ways.filter(|(_, taken)| *taken).all(|(way, _)| self.before.agrees(place, way))
+        ways.filter(|(_, taken)| *taken).all(|(way, _)| differing.disjoint(way.both()))
     }
 }
 
@@ -117,7 +123,8 @@ impl<'p, 'a> Across<'p, 'a> {
     }
 
     fn differed(&self, place: Place) -> Set<'a> {
-        let mut differing = self.crossed(self.origins.each_ref(), place, |origin| {
+        let split = &self.parted.split;
+        let mut differing = self.crossed(split, self.origins.each_ref(), place, |origin| {
             let differed = self.before(origin);
             if differed.is_constant() { differed } else { self.left(differed) }
         });
@@ -130,7 +137,7 @@ impl<'p, 'a> Across<'p, 'a> {
             }
             // They went the same way there, and what all held that did so is the same whenever it is taken from there.
             let sides = [0, 1].map(|side| passed.sides[side] && taken.sides[side]);
-            let differed = self.crossed([passed, taken], place, |origin| {
+            let differed = self.crossed(around, [passed, taken], place, |origin| {
                 let places = self.parted.terms.places(origin);
                 let is_same = |place: &Place| around.is_uniform(*place, sides);
                 let same = places.is_some_and(|places| places.iter().all(is_same));
@@ -144,6 +151,7 @@ impl<'p, 'a> Across<'p, 'a> {
     /// By where the values come from, or what they are copies of, the pairs in which a place may hold different ones.
     fn crossed(
         &self,
+        split: &Split<'_, 'a>,
         kept: [&Provenance<'a>; 2],
         place: Place,
         differing: impl Fn(Origin) -> Set<'a>,
@@ -158,6 +166,7 @@ impl<'p, 'a> Across<'p, 'a> {
             for (copy, lanes) in state.copies(place) {
                 sources.add(kept[side].of(copy), lanes & !state.value(copy).undefined);
             }
+            sources.add_copies(split.before);
         }
         crossed(&sources, &differing)
     }
@@ -165,7 +174,7 @@ impl<'p, 'a> Across<'p, 'a> {
     /// Where lanes differed when they parted in what this comes from.
     fn before(&self, origin: Origin) -> Set<'a> {
         let Some(places) = self.parted.terms.places(origin) else { return Set::ALL };
-        let each = places.iter().map(|&place| self.parted.split.before.differing(place));
+        let each = places.iter().map(|&place| self.parted.split.differing(place));
         each.fold(Set::NONE, |all, differing| all | differing)
     }
 
@@ -196,10 +205,27 @@ impl<'a> Sources<'a> {
         for &(origin, _) in list.iter().filter(|&&(origin, _)| origin != Origin::Unknown) {
             let others = list.iter().filter(|&&(other, _)| other != origin);
             let lanes = others.fold(among, |lanes, &(_, other)| lanes & !other);
-            match self.0.iter_mut().find(|(known, _)| *known == origin) {
-                Some((_, known)) => *known = *known | lanes,
-                None => self.0.push((origin, lanes)),
+            self.add_lanes(origin, lanes);
+        }
+    }
+
+    /// What was in several places before comes from the first of them, too.
+    fn add_copies(&mut self, before: &State<'a>) {
+        for index in 0..self.0.len() {
+            let (origin, lanes) = self.0[index];
+            if let Origin::Place(place) = origin {
+                let first = Origin::Place(before.first_copy(place));
+                if first != origin {
+                    self.add_lanes(first, lanes);
+                }
             }
+        }
+    }
+
+    fn add_lanes(&mut self, origin: Origin, lanes: Set<'a>) {
+        match self.0.iter_mut().find(|(known, _)| *known == origin) {
+            Some((_, known)) => *known = *known | lanes,
+            None => self.0.push((origin, lanes)),
         }
     }
 

@@ -76,6 +76,7 @@
 //!   about places that neither side changed is known still; and what both sides made of such places by the same
 //!   computation is the same in both (`term`, `provenance`). A copy comes from where the other place does, in the
 //!   lanes that hold the same in both: so lanes that left a loop earlier and kept the copy agree with those that copy later.
+//!   What was in several places at the split comes from the first of them on either side.
 //!
 //! Both forget what nobody reads any more (`live`), and project conditions out of the sets (`exists`) that do
 //! not exist on all sides.

@@ -116,15 +116,31 @@ impl<'a> State<'a> {
         })
     }
 
-    /// Whether all lanes hold the same in a place.
-    pub(crate) fn is_uniform(&self, place: Place) -> bool {
-        self.agrees(place, Set::ALL)
+    /// The same by all places that hold what this one does.
+    pub(crate) fn differing_by_copies(&self, place: Place) -> Set<'a> {
+        self.copies(place).into_iter().fold(self.differing(place), |differing, (other, lanes)| {
+            let same = lanes & !self.value(other).undefined;
+            if differing == Set::NONE {
+                differing
+            } else {
+                differing & (self.differing(other) | !same.both())
+            }
+        })
     }
 
-    /// Whether what a place holds is the same in all active lanes of a set.
-    pub(crate) fn agrees(&self, place: Place, among: Set<'a>) -> bool {
-        let differing = self.differing(place) & among.both();
-        (differing & self.pairs & self.active).disjoint(self.active.other())
+    /// Of the places that hold what this one does in all lanes, and are meant where this one is, the first.
+    pub(crate) fn first_copy(&self, place: Place) -> Place {
+        let is_copy = |&(other, lanes): &(Place, Set<'a>)| {
+            let is_less = self.value(other).undefined & !self.value(place).undefined;
+            self.active.disjoint(!lanes | is_less)
+        };
+        let copies = self.copies(place).into_iter().filter(is_copy);
+        copies.map(|(other, _)| other).fold(place, Place::min)
+    }
+
+    /// Whether all lanes hold the same in a place.
+    pub(crate) fn is_uniform(&self, place: Place) -> bool {
+        (self.differing(place) & self.pairs & self.active).disjoint(self.active.other())
     }
 
     /// Pairs of active lanes that may hold different values in a place.

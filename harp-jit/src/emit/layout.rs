@@ -5,12 +5,14 @@
 //! the conditional one, instead of two; entering the loop takes one more.
 //!
 //! A branch whose taken side follows directly costs a jump over a jump. If the opposite of its condition
-//! costs the same, [`turn_branches`] exchanges its sides.
+//! costs the same, [`turn_branches`] exchanges its sides. Which block follows is known once it is known which moves
+//! there are between blocks, so that is done after register allocation.
 
 use harp_isa::Opcode;
 use hashbrown::HashMap;
 
 use crate::profile::BranchSite;
+use crate::regalloc::{Allocated, Step};
 use crate::vcode::{BlockId, MInst, MOperand, Reg, VCode};
 
 /// All blocks, the entry first.
@@ -45,26 +47,35 @@ fn last(vcode: &VCode, block: BlockId) -> &MInst {
 
 /// Exchanges the sides of branches whose taken side will follow directly, if the condition is a comparison
 /// with 0 that has no other use.
-pub(crate) fn turn_branches(vcode: &mut VCode) {
+pub(crate) fn turn_branches(vcode: &mut VCode, allocated: &Allocated) {
     let mut mentions = vec![0_u32; vcode.num_regs];
     for inst in &vcode.insts {
         inst.for_each_reg(|reg, _| mentions[reg.index()] += 1);
     }
+    let passed =
+        (0..vcode.blocks.len()).map(|index| passed_by(vcode, allocated, BlockId::new(index)));
+    let passed: Vec<Option<BlockId>> = passed.collect();
     // From the last block on: the first following block that does more than jump.
     let mut next = None;
     for id in order(vcode).into_iter().rev() {
-        if passed_by(vcode, id).is_none() {
-            turn_branch(vcode, id, next, &mentions);
+        if passed[id.index()].is_none() {
+            turn_branch(vcode, id, next, &passed, &mentions);
             next = Some(id);
         }
     }
 }
 
-fn turn_branch(vcode: &mut VCode, id: BlockId, next: Option<BlockId>, mentions: &[u32]) {
+fn turn_branch(
+    vcode: &mut VCode,
+    id: BlockId,
+    next: Option<BlockId>,
+    passed: &[Option<BlockId>],
+    mentions: &[u32],
+) {
     let MInst::CondBr { condition, taken, not_taken, split, site } = *last(vcode, id) else {
         return;
     };
-    let end = |block| passed_by(vcode, block).unwrap_or(block);
+    let end = |block: BlockId| passed[block.index()].unwrap_or(block);
     if next != Some(end(taken)) || next == Some(end(not_taken)) || mentions[condition.index()] != 2
     {
         return;
@@ -91,9 +102,13 @@ fn test_of(inst: &mut MInst, condition: Reg) -> Option<&mut Opcode> {
 }
 
 /// The target of a block that only jumps.
-fn passed_by(vcode: &VCode, id: BlockId) -> Option<BlockId> {
-    match &vcode.insts[vcode.blocks[id.index()].insts.clone()] {
-        [MInst::Jump { target, args }] if args.is_empty() => Some(*target),
+fn passed_by(vcode: &VCode, allocated: &Allocated, id: BlockId) -> Option<BlockId> {
+    let mut steps = allocated.steps(id);
+    match (steps.next()?, steps.next()) {
+        (Step::Inst(inst), None) => match vcode.insts[inst] {
+            MInst::Jump { target, .. } => Some(target),
+            _ => None,
+        },
         _ => None,
     }
 }

@@ -10,9 +10,11 @@ use crate::options::{CompileOptions, OptLevel};
 
 mod branches;
 mod conditions;
+mod shifts;
 mod stores;
 
 pub(crate) use branches::simplify_conditions;
+pub(crate) use shifts::compare_shifted;
 use stores::TooManyKinds;
 
 /// Runs Cranelift's mid-end, in the order of `Context::optimize`, which needs a target that Cranelift knows.

@@ -25,7 +25,7 @@ use crate::error::CompileError;
 use crate::function::CompiledFunction;
 use crate::groups::Grouping;
 use crate::if_convert::Predicated;
-use crate::options::{CompileOptions, Execution};
+use crate::options::{CompileOptions, Execution, OptLevel};
 use crate::precheck::{explained, precheck, verify};
 use crate::profile::{BranchCounters, Branches};
 use crate::regalloc::{self, Allocated};
@@ -60,6 +60,7 @@ pub(crate) fn compile(source: &Function, unit: Unit<'_>) -> Result<CompiledFunct
     clock.begin(Stage::Allocation);
     let allocated = regalloc::allocate(&vcode, arch, options.verify)?;
     clock.begin(Stage::Emission);
+    emit::turn_branches(&mut vcode, &allocated);
     let emitted = code::emit(&vcode, &allocated, unit)?;
 
     let stats = CompileStats {
@@ -87,7 +88,6 @@ pub(crate) fn compile(source: &Function, unit: Unit<'_>) -> Result<CompiledFunct
 
 /// Shares registers, where the machine has such, and checks their places.
 fn share(vcode: &mut VCode, setting: sharing::Setting, unit: Unit<'_>) -> Result<(), CompileError> {
-    emit::turn_branches(vcode);
     if shares(unit) {
         sharing::share(vcode, setting);
         if unit.options.verify {
@@ -227,6 +227,9 @@ pub(crate) fn legal(
     clock.begin(Stage::Legalization);
     legalize::after(&mut func);
     mid_end::simplify_conditions(&mut func);
+    if options.opt_level == OptLevel::Speed {
+        mid_end::compare_shifted(&mut func);
+    }
     unit.verify(&func, "legalization")?;
     Ok(func)
 }

@@ -19,6 +19,7 @@ use crate::error::CompileError;
 use crate::vcode::{BlockId, VCode};
 
 mod function;
+mod redundant;
 
 use function::Adapter;
 
@@ -90,7 +91,8 @@ pub(crate) fn allocate(
     });
     let adapter = Adapter::new(vcode, caller_saved);
     let options = RegallocOptions { validate_ssa: check, ..RegallocOptions::default() };
-    let output = run(&adapter, &env, &options).map_err(|e| internal(e.to_string()))?;
+    let mut output = run(&adapter, &env, &options).map_err(|e| internal(e.to_string()))?;
+    redundant::remove(&adapter, &mut output);
     if check {
         let mut checker = Checker::new(&adapter, &env);
         checker.prepare(&output);

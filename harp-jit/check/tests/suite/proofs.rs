@@ -108,6 +108,28 @@ fn what_is_used_often_is_looked_at_once() {
     assert!(begun.elapsed() < Duration::from_secs(20), "they are, and not the ways through them");
 }
 
+/// One side of a split goes on with a register, the other loads from the word of the frame that held the same.
+#[test]
+fn what_was_in_two_places_is_the_same_from_either() {
+    let joined = |stored, before: &[Instruction]| {
+        let begin = [store(stored, sp(), -64), test(0, 0)];
+        let side = [add(3, 3, 1), load(3, sp(), -64)];
+        let after = [JOIN, test(1, 3), agree(1)];
+        [&begin[..], before, &[split(0), skip(0, 2)], &side, &after].concat()
+    };
+    let (other, this) = (add(2, 2, 1), add(3, 3, 1));
+    all_but_last("one is kept", &[&joined(3, &[]), &joined(3, &[other]), &joined(3, &[this])]);
+    all_but_last("they differ", &[&joined(0, &[])]);
+    // What lanes hold alike that go the same way: on both sides, the argument of the first split.
+    let moved = |from| op(Op::Ori { dst: r(4), src: r(from), imm: 0 });
+    let twice = |from| {
+        let inner = [split(1), skip(1, 2), add(2, 2, 1), moved(5), JOIN, test(2, 4), agree(2)];
+        let begin = [moved(from), op(Op::Ori { dst: r(5), src: r(from), imm: 0 })];
+        [&begin[..], &[test(0, 0), test(1, 1), split(0), skip(0, 7)], &inner, &[JOIN]].concat()
+    };
+    all_but_last("at the inner one, too", &[&twice(3), &twice(2)]);
+}
+
 /// What lanes write where a condition is false is meant where it is found false again.
 #[test]
 fn conditions_are_found_again_in_other_blocks() {

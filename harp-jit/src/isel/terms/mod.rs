@@ -340,6 +340,10 @@ impl Context for Lower<'_> {
         holds.then(|| self.fits(&MachOp::Subi, bound))?
     }
 
+    fn no_signs(&mut self, x: Value, y: Value) -> bool {
+        self.has_no_sign(x) && self.has_no_sign(y)
+    }
+
     fn is_negative(&mut self, number: i64) -> bool {
         number < 0
     }

@@ -1,8 +1,10 @@
 //! Value ranges known from definitions, to omit code that would change nothing.
 
-use cranelift_codegen::ir::{Endianness, InstructionData, Opcode, Value};
+use cranelift_codegen::ir::{Endianness, Inst, InstructionData, Opcode, Value};
+use harp_isa::abi::LaneField;
 
 use super::{Lower, low_ones};
+use crate::intrinsic::Intrinsic;
 
 /// The depth to which operands are followed.
 pub(super) const RANGE_DEPTH: u32 = 4;
@@ -26,11 +28,31 @@ impl Lower<'_> {
             InstructionData::Ternary { opcode: Opcode::Select, args: [_, x, y] } => {
                 self.largest(x, depth).max(self.largest(y, depth))
             }
+            InstructionData::Call { .. } => self.largest_result(inst),
             InstructionData::Load { opcode: Opcode::Uload8, .. } => 0xff,
             InstructionData::Load { opcode: Opcode::Uload16, .. } => 0xffff,
             _ => all,
         };
         known.min(all)
+    }
+
+    /// The bound for a call of an intrinsic: a group has no more work-items than a core has lanes.
+    fn largest_result(&self, call: Inst) -> u64 {
+        use LaneField::{Lane, LocalIdX, LocalIdY, LocalIdZ, LocalIndex};
+        let lanes = u64::from(self.arch.lanes());
+        match Intrinsic::of_call(self.func, call) {
+            Some(Intrinsic::LaneWord(Lane)) => lanes - 1,
+            Some(Intrinsic::LaneWord(LocalIndex | LocalIdX | LocalIdY | LocalIdZ)) => {
+                u64::from(self.arch.warps()) * lanes - 1
+            }
+            _ => u64::MAX,
+        }
+    }
+
+    /// Whether the sign bit of an integer is known to be 0.
+    pub(super) fn has_no_sign(&self, value: Value) -> bool {
+        let bits = i64::from(self.func.dfg.value_type(value).bits());
+        self.largest(value, RANGE_DEPTH) <= low_ones(bits - 1).cast_unsigned()
     }
 
     /// The bound for an operation on two integers; `u64::MAX` if nothing is known.

@@ -59,17 +59,17 @@ fn sizes_of_float_operations() {
         f32 nearest                           55            23            44            16
         f32 fcvt_to_sint_sat.i32              26             2            39             9
         f32 fcvt_to_uint_sat.i32              39             2            42             8
-        f64 fadd                           6+500         6+345             2             2
-        f64 fmul                           6+695         6+415             2             2
-        f64 fdiv                           6+648         6+463             2             2
-        f64 sqrt                           6+367         6+253         6+132             2
-        f64 fma                          14+1539         6+980         6+481             4
-        f64 fmin                             107            74            42             2
-        f64 fcmp lt                          138            76            31             3
-        f64 floor                             99            75            46             9
-        f64 nearest                          145            97            64            21
-        f64 fcvt_to_sint_sat.i32              86            66            22             8
-        f64 fcvt_to_uint_sat.i32              79            61            25             7
+        f64 fadd                           6+486         6+345             2             2
+        f64 fmul                           6+680         6+415             2             2
+        f64 fdiv                           6+631         6+463             2             2
+        f64 sqrt                           6+359         6+253         6+132             2
+        f64 fma                          14+1508         6+980         6+481             4
+        f64 fmin                              95            74            42             2
+        f64 fcmp lt                          128            76            31             3
+        f64 floor                             91            75            46             9
+        f64 nearest                          132            97            64            21
+        f64 fcvt_to_sint_sat.i32              72            66            22             8
+        f64 fcvt_to_uint_sat.i32              67            61            25             7
     "#]]
     .assert_eq(&table);
 }
