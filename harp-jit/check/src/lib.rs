@@ -129,7 +129,8 @@
 //!
 //! It proves less than is true, so that two more of these 1,500 are not proved: relations between places are known by
 //! conditions of few numbers only, and memory other than the frame is not followed. What is computed is checked by other means.
-//! It is assumed, and made sure elsewhere, that stacks do not overlap, that all lanes enter a function with equally high
+//! It is assumed, and made sure elsewhere, that stacks do not overlap, that those of a warp are aligned to all of them
+//! ([`warp_alignment`](harp_isa::abi::warp_alignment)), that all lanes enter a function with equally high
 //! stack pointers, that functions that are called keep to the convention, and that the claims in the record
 //! about memory and users' promises are true. The record's hints about which conditions *steer* lanes only
 //! say where to look closely.

@@ -128,6 +128,10 @@ pub(crate) enum Form {
     StackNumber,
     /// The address of the lane control block plus this.
     LaneBlock(i64),
+    /// A stack address without the bits below the size of a warp's stacks.
+    WarpStackNumber,
+    /// The address of the control block of the warp's lane 0.
+    FirstBlock,
     /// An address in the lane's stack, as far from its base as in the other lanes.
     OnStack,
 }

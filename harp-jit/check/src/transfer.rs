@@ -21,7 +21,7 @@ use crate::selection::{self, Step};
 use crate::shared;
 use crate::state::State;
 use crate::term::{Origin, Source, Terms};
-use crate::value::{self, Computed};
+use crate::value::{self, Computed, Stacks};
 
 /// Executes instructions on a state.
 #[derive(Clone, Copy)]
@@ -413,9 +413,9 @@ impl<'a> Transfer<'a> {
         if let Some(slot) = self.slot(state, op) {
             return Computed::Copy(slot);
         }
-        let stack_log2 = self.record.entry.lane_stack_log2;
+        let stacks = Stacks::new(self.code.arch, self.record.entry.lane_stack_log2);
         let sources = &step.repeated.sources;
-        let mut new = match value::of(state, op, self.word(), stack_log2, sources) {
+        let mut new = match value::of(state, op, self.word(), stacks, sources) {
             Computed::New(new) => new,
             copy @ Computed::Copy(_) => return copy,
         };
@@ -460,6 +460,10 @@ impl<'a> Transfer<'a> {
                     i64::from(field.offset(self.word())) == start.wrapping_add(offset)
                 };
                 LaneField::ALL.iter().find(at)
+            }
+            Form::FirstBlock => {
+                let group = i64::from(LaneField::Group.offset(self.word()));
+                (offset == group).then_some(&LaneField::Group)
             }
             _ => None,
         };

@@ -1,7 +1,8 @@
 //! The results of operations, as far as the checker models them.
 
 use harp_bdd::Set;
-use harp_isa::{Gpr, Op, OpcodeFlags, Role as Access, WordSize};
+use harp_isa::abi::warp_alignment;
+use harp_isa::{ArchId, Gpr, Op, OpcodeFlags, Role as Access, WordSize};
 use smallvec::SmallVec;
 
 use crate::fact::{Mixed, New, Scratch, Valuation, Value};
@@ -19,13 +20,29 @@ pub(crate) enum Computed<'a> {
     New(New<'a>),
 }
 
+/// The sizes of stacks, as exponents of two: by these shifts their numbers are found, and by shifts back their bases.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stacks {
+    /// Of a lane's.
+    lane_log2: u32,
+    /// Of what those of a warp are aligned to.
+    warp_log2: u32,
+}
+
+impl Stacks {
+    pub(crate) fn new(arch: ArchId, lane_log2: u32) -> Stacks {
+        let bytes = 1_u64.checked_shl(lane_log2).unwrap_or(u64::MAX);
+        Stacks { lane_log2, warp_log2: warp_alignment(arch, bytes).ilog2() }
+    }
+}
+
 /// The value that `op` computes from registers. Of loads only that they depend on the address. `sources` are the
 /// numbers of the predicates that it exchanges.
 pub(crate) fn of<'a>(
     state: &State<'a>,
     op: Op,
     word: WordSize,
-    stack_log2: u32,
+    stacks: Stacks,
     sources: &[ValueNumber],
 ) -> Computed<'a> {
     let mut value = operation(state, op);
@@ -85,7 +102,7 @@ pub(crate) fn of<'a>(
             }
             match of_numbers(state, op, word) {
                 Some(each) => told(state, op, each, &mut value),
-                None => return Computed::New(arithmetic(state, value, op, word, stack_log2)),
+                None => return Computed::New(arithmetic(state, value, op, word, stacks)),
             }
         }
     };
@@ -221,12 +238,13 @@ fn arithmetic<'a>(
     mut value: Value<'a>,
     op: Op,
     word: WordSize,
-    stack_log2: u32,
+    stacks: Stacks,
 ) -> New<'a> {
     let form = |reg: Gpr| state.value(Places::gpr(reg)).form;
     let on_stack = |reg| matches!(form(reg), Form::Stack(_) | Form::LaneBlock(_) | Form::OnStack);
     let moved = |base, by| on_stack(base) && state.is_uniform(Places::gpr(by));
-    let is_stack_number = |imm| imm == i64::from(stack_log2);
+    let is_stack_number = |imm| imm == i64::from(stacks.lane_log2);
+    let is_warp_number = |imm| imm == i64::from(stacks.warp_log2);
     value.form = match (op, sum(op, form, word)) {
         (Op::Andi { imm: 1, .. }, _) => return New::truth_of(value),
         // Distances in the stack are the same in all lanes.
@@ -245,6 +263,17 @@ fn arithmetic<'a>(
             if is_stack_number(imm) && matches!(form(src), Form::Stack(_)) =>
         {
             Form::StackNumber
+        }
+        (Op::Shli { src, imm, .. }, _)
+            if is_warp_number(imm) && form(src) == Form::WarpStackNumber =>
+        {
+            Form::FirstBlock
+        }
+        (Op::Shri { src, imm, .. }, _)
+            if is_warp_number(imm) && matches!(form(src), Form::Stack(_)) =>
+        {
+            value.differs = Set::NONE;
+            Form::WarpStackNumber
         }
         (_, form) => form,
     };

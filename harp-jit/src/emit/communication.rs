@@ -1,6 +1,6 @@
 //! Pseudo-instructions for communication between warps of a work-group and between lanes of a warp.
 
-use harp_isa::abi::{GroupField, LaneField};
+use harp_isa::abi::LaneField;
 use harp_isa::{Gpr, Op, Pred};
 
 use super::Emitter;
@@ -12,21 +12,6 @@ pub(super) struct ShuffleTemps {
 }
 
 impl Emitter<'_> {
-    /// Loads a word of the group control block, whose address is in the lane's.
-    pub(super) fn group_word(&mut self, dst: Gpr, field: GroupField) {
-        self.lane_word(dst, LaneField::Group);
-        self.op(Op::Ld { dst, base: dst, offset: field.offset(self.word).into() });
-    }
-
-    /// Loads the number of the group's barrier, and how many warps of the group have work-items.
-    pub(super) fn barrier_words(&mut self, id: Gpr, warps: Gpr) {
-        self.lane_word(warps, LaneField::Group);
-        let field = |field: GroupField| field.offset(self.word).into();
-        let (barrier, count) = (field(GroupField::Barrier), field(GroupField::BarrierWarps));
-        self.op(Op::Ld { dst: id, base: warps, offset: barrier });
-        self.op(Op::Ld { dst: warps, base: warps, offset: count });
-    }
-
     /// `dst` := the `value` of the lane with number `lane`, by base instructions. Every executing lane clears
     /// the mark of the lane that it reads from, then sets its own mark and stores its value beside it. If a
     /// lane then finds the mark set, the lane that it reads from executes this, too. The mark of a lane that

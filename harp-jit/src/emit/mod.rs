@@ -4,7 +4,7 @@
 //! get their final form: `split` stands right before its branch, with nothing between. `%ra` is the scratch
 //! register; a function that needs it saves it first.
 
-use harp_isa::abi::{RegisterRoles, stack_reserve_bytes};
+use harp_isa::abi::{LaneField, RegisterRoles, stack_reserve_bytes, warp_alignment};
 use harp_isa::{ArchId, Gpr, Instruction, Layout, Op, Opcode, Operand, Pred, RegClass};
 
 use hashbrown::HashSet;
@@ -289,11 +289,13 @@ impl Emitter<'_> {
             }
             MInst::Const { dst, value } => self.constant(at.gpr(dst), value),
             MInst::LaneWord { dst, field } => self.lane_word(at.gpr(dst), field),
-            MInst::GroupWord { dst, field } => self.group_word(at.gpr(dst), field),
+            MInst::GroupWord { dst, block, field } => {
+                let offset = field.offset(self.word).into();
+                self.op(Op::Ld { dst: at.gpr(dst), base: at.gpr(block), offset });
+            }
             MInst::Any { dst, src, address, temp } => {
                 self.any(at.pred(dst), at.pred(src), at.gpr(address), at.gpr(temp));
             }
-            MInst::BarrierWords { id, warps } => self.barrier_words(at.gpr(id), at.gpr(warps)),
             MInst::Barrier { id, warps } => {
                 self.op(Op::Bar { id: at.gpr(id), warps: at.gpr(warps) });
             }
@@ -482,9 +484,14 @@ impl Emitter<'_> {
     }
 
     /// Loads a word of the lane control block, which lies at the base of the lane's stack: at the stack
-    /// pointer with its low bits cleared.
-    fn lane_word(&mut self, dst: Gpr, field: harp_isa::abi::LaneField) {
-        let bits = i64::from(self.lane_stack_log2);
+    /// pointer with its low bits cleared. The group is that of lane 0, from one address.
+    fn lane_word(&mut self, dst: Gpr, field: LaneField) {
+        let stack = 1_u64 << self.lane_stack_log2;
+        let alignment = match field {
+            LaneField::Group => warp_alignment(self.arch, stack),
+            _ => stack,
+        };
+        let bits = i64::from(alignment.ilog2());
         self.op(Op::Shri { dst, src: self.roles.stack_pointer(), imm: bits });
         self.op(Op::Shli { dst, src: dst, imm: bits });
         self.op(Op::Ld { dst, base: dst, offset: field.offset(self.word).into() });

@@ -174,7 +174,6 @@ fn is_predicable(inst: &MInst) -> bool {
         | MInst::Undef { .. }
         | MInst::LaneWord { .. }
         | MInst::GroupWord { .. }
-        | MInst::BarrierWords { .. }
         | MInst::LoadWord { .. }
         | MInst::FrameValue { .. }
         | MInst::Address { .. }

@@ -115,9 +115,7 @@ impl Lower<'_> {
                 self.inst_code.extend(loads);
             }
         }
-        if let Some([id, warps]) = self.barrier_words {
-            self.inst_code.push(MInst::BarrierWords { id, warps });
-        }
+        self.barrier_words();
         if let Some(dst) = self.scratch_address {
             self.inst_code.push(MInst::LaneWord { dst, field: LaneField::ScratchAddress });
         }

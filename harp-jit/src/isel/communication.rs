@@ -1,6 +1,7 @@
 //! Communication between the lanes of a warp and between the warps of a work-group.
 
-use cranelift_codegen::ir::Value;
+use cranelift_codegen::ir::{SourceLoc, Value};
+use harp_isa::abi::{GroupField, LaneField};
 use harp_isa::{Opcode, RegClass};
 
 use super::{Lower, rules};
@@ -10,18 +11,76 @@ use crate::vcode::{MInst, MOperand, Reg};
 /// be spilled, or other values in its place.
 const REGISTERS_FOR_BARRIERS: u8 = 16;
 
+/// The address of the warp's group control block, in a block of code.
+pub(super) struct GroupBlock {
+    reg: Reg,
+    /// Where it is to be defined, once that is known: in front of so much code.
+    at: Option<(usize, SourceLoc)>,
+}
+
 impl Lower<'_> {
     pub(super) fn barrier(&mut self) {
         let vcode = &mut self.vcode;
         let mut words = || [(); 2].map(|()| vcode.new_reg(RegClass::Gpr));
         let [id, warps] = if self.arch.gprs() < REGISTERS_FOR_BARRIERS {
-            let [id, warps] = words();
-            self.inst_code.push(MInst::BarrierWords { id, warps });
-            [id, warps]
+            let words = words();
+            let block = self.group_block_of_barriers();
+            self.load_barrier_words(words, block);
+            words
         } else {
             *self.barrier_words.get_or_insert_with(words)
         };
         self.inst_code.push(MInst::Barrier { id, warps });
+    }
+
+    /// At a function's entry, what its barriers need.
+    pub(super) fn barrier_words(&mut self) {
+        let Some(words) = self.barrier_words else { return };
+        let block = self.group_block_of_barriers();
+        self.define_group_block();
+        self.load_barrier_words(words, block);
+    }
+
+    fn load_barrier_words(&mut self, [id, warps]: [Reg; 2], block: Reg) {
+        let word = |dst, field| MInst::GroupWord { dst, block, field };
+        let words = [word(id, GroupField::Barrier), word(warps, GroupField::BarrierWarps)];
+        self.inst_code.extend(words);
+    }
+
+    /// As [`Lower::group_block`]. Barriers do not take anything from shared registers, other words may come from one.
+    fn group_block_of_barriers(&mut self) -> Reg {
+        if !self.arch.has_shared() {
+            return self.group_block();
+        }
+        let block = self.vcode.new_reg(RegClass::Gpr);
+        self.inst_code.push(MInst::LaneWord { dst: block, field: LaneField::Group });
+        block
+    }
+
+    /// The address of the group control block, which is loaded once in a block of code.
+    pub(super) fn group_block(&mut self) -> Reg {
+        let vcode = &mut self.vcode;
+        let new = || GroupBlock { reg: vcode.new_reg(RegClass::Gpr), at: None };
+        let known = self.group_block.get_or_insert_with(new);
+        known.at = None;
+        known.reg
+    }
+
+    /// What reads the address of the group control block is in front of all other code that does.
+    pub(super) fn place_group_block(&mut self, place: SourceLoc) {
+        if let Some(GroupBlock { at: at @ None, .. }) = &mut self.group_block {
+            *at = Some((self.code.len(), place));
+        }
+    }
+
+    /// Defines the address of the group control block, if the block of code that begins here reads it.
+    pub(super) fn define_group_block(&mut self) {
+        let Some(GroupBlock { reg: dst, at }) = self.group_block.take() else { return };
+        let inst = MInst::LaneWord { dst, field: LaneField::Group };
+        match at {
+            Some((at, place)) => self.code.insert(at, (inst, place)),
+            None => self.inst_code.push(inst),
+        }
     }
 
     /// Whether the truth value holds in any executing lane.

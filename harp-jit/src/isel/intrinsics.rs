@@ -91,7 +91,8 @@ impl Lower<'_> {
 
     fn group_word(&mut self, field: GroupField) -> Reg {
         let dst = self.vcode.new_reg(RegClass::Gpr);
-        self.inst_code.push(MInst::GroupWord { dst, field });
+        let block = self.group_block();
+        self.inst_code.push(MInst::GroupWord { dst, block, field });
         dst
     }
 }

@@ -36,6 +36,7 @@ mod truth;
 mod values;
 
 use calls::SlotLayout;
+use communication::GroupBlock;
 use order::{BlockOrder, Lowered};
 
 /// The inputs of instruction selection besides the function.
@@ -109,6 +110,8 @@ struct Lower<'a> {
     global_id_x: Option<Reg>,
     /// What barriers need, if there are any: a work-group keeps its barrier.
     barrier_words: Option<[Reg; 2]>,
+    /// The address of the group control block, if the current block reads it.
+    group_block: Option<GroupBlock>,
     /// The register with the address of the warp's scratch word, if it is used.
     scratch_address: Option<Reg>,
     /// Values that are read more than once.
@@ -159,6 +162,7 @@ impl<'a> Lower<'a> {
             preds: SecondaryMap::new(),
             global_id_x: None,
             barrier_words: None,
+            group_block: None,
             scratch_address: None,
             shared: shared(func),
             predicate_params: truth::predicate_params(func),
@@ -217,6 +221,7 @@ impl<'a> Lower<'a> {
             inst = func.layout.prev_inst(current);
         }
         self.params(clif, block)?;
+        self.define_group_block();
         if plan.is_join(clif) {
             self.inst_code.insert(0, MInst::Join);
         }
@@ -227,6 +232,7 @@ impl<'a> Lower<'a> {
     /// Appends the code of one CLIF instruction to the rest.
     fn flush(&mut self, place: SourceLoc) {
         self.code.extend(self.inst_code.drain(..).rev().map(|inst| (inst, place)));
+        self.place_group_block(place);
     }
 
     /// Defines the parameters of a block; those of the entry arrive in registers.

@@ -124,6 +124,7 @@ fn depends_on_others(inst: &MInst) -> bool {
     match inst {
         MInst::Op { opcode, .. } => opcode.flags().contains(OpcodeFlags::STORE),
         MInst::Jump { args, .. } => !args.is_empty(),
+        MInst::GroupWord { .. } => true,
         _ => false,
     }
 }
@@ -186,6 +187,8 @@ fn can_be_shared(
             !is_old && !is_partial_load && can_be_operand(vcode, *opcode, operands, reg, is_shared)
         }
         MInst::CondBr { split, .. } => !split,
+        // Into a lane's own register it would load from a row.
+        MInst::GroupWord { dst, .. } => is_shared(*dst),
         MInst::Jump { target, args } => {
             let params = &vcode.blocks[target.index()].params;
             let mut passed = params.iter().zip(args).filter(|(_, arg)| **arg == reg);

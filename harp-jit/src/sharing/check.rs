@@ -277,10 +277,16 @@ impl Walk<'_> {
                 };
                 defs.iter().find(|def| !arrives(def)).map_or(Ok(()), |(reg, _)| refused(*reg))
             }
-            MInst::Const { .. }
+            // Into a lane's own register it would load from a row.
+            MInst::GroupWord { dst, block, .. }
+                if self.place(*dst).is_none() && self.place(*block).is_some() =>
+            {
+                refused(*block)
+            }
+            MInst::GroupWord { .. }
+            | MInst::Const { .. }
             | MInst::Address { .. }
             | MInst::LaneWord { .. }
-            | MInst::GroupWord { .. }
             | MInst::Jump { .. }
             | MInst::CondBr { .. } => Ok(()),
             _ => {

@@ -72,10 +72,7 @@ impl Reader<'_> {
             MInst::LaneWord { field, .. } => {
                 Kind::Ask(key(&("lane", *field as usize)), Width::Thread)
             }
-            MInst::GroupWord { field, .. } => {
-                Kind::Ask(key(&("group", *field as usize)), Width::Thread)
-            }
-            MInst::BarrierWords { .. } => Kind::Ask(key(&"barrier words"), Width::Thread),
+            MInst::GroupWord { field, .. } => Kind::Opaque(key(&("group", *field as usize))),
             MInst::FrameValue { value, .. } => {
                 Kind::Ask(key(&("frame", *value as usize)), Width::Thread)
             }

@@ -155,11 +155,9 @@ pub(crate) enum MInst {
     Undef { dst: Reg },
     /// A word of the lane control block.
     LaneWord { dst: Reg, field: LaneField },
-    /// A word of the group control block.
-    GroupWord { dst: Reg, field: GroupField },
-    /// The number of the work-group's barrier, and how many warps must reach it.
-    BarrierWords { id: Reg, warps: Reg },
-    /// Waits for the other warps of the work-group, at what [`MInst::BarrierWords`] gives.
+    /// A word of the group control block at the address `block`.
+    GroupWord { dst: Reg, block: Reg, field: GroupField },
+    /// Waits for the other warps of the work-group, at the barrier with this number, which so many must reach.
     Barrier { id: Reg, warps: Reg },
     /// The `value` of the lane with number `lane`, exchanged through the lane control blocks; the lane's own
     /// value if that lane does not execute this. Changes the other registers.
@@ -203,7 +201,7 @@ impl MInst {
     /// Whether the instruction reads the group control block or the lane's place in the group.
     pub(crate) fn uses_groups(&self) -> bool {
         match self {
-            MInst::GroupWord { .. } | MInst::BarrierWords { .. } | MInst::Barrier { .. } => true,
+            MInst::GroupWord { .. } | MInst::Barrier { .. } => true,
             MInst::LaneWord { field, .. } => matches!(
                 field,
                 LaneField::LocalIndex

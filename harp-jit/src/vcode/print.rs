@@ -99,7 +99,6 @@ impl fmt::Display for MInst {
             MInst::Undef { .. } => "undef",
             MInst::LaneWord { .. } => "lane_word",
             MInst::GroupWord { .. } => "group_word",
-            MInst::BarrierWords { .. } => "barrier_words",
             MInst::Barrier { .. } => "barrier",
             MInst::Shuffle { .. } => "shuffle",
             MInst::Any { .. } => "any",
@@ -157,7 +156,6 @@ impl MInst {
             MInst::Op { .. }
             | MInst::Args { .. }
             | MInst::Undef { .. }
-            | MInst::BarrierWords { .. }
             | MInst::Barrier { .. }
             | MInst::Shuffle { .. }
             | MInst::Any { .. }

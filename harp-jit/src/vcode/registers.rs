@@ -71,7 +71,6 @@ macro_rules! walk {
             }
             MInst::Const { dst, .. }
             | MInst::LaneWord { dst, .. }
-            | MInst::GroupWord { dst, .. }
             | MInst::LoadWord { dst, .. }
             | MInst::FrameValue { dst, .. }
             | MInst::Address { dst, .. } => $visit(dst, Access::Def),
@@ -107,9 +106,9 @@ macro_rules! walk {
                 $visit(address, Access::Use);
                 $visit(dst, Access::Def);
             }
-            MInst::BarrierWords { id, warps } => {
-                $visit(id, Access::Def);
-                $visit(warps, Access::Def);
+            MInst::GroupWord { dst, block, .. } => {
+                $visit(block, Access::Use);
+                $visit(dst, Access::Def);
             }
             MInst::Barrier { id, warps } => {
                 $visit(id, Access::Use);
@@ -174,7 +173,6 @@ impl MInst {
             | MInst::LaneWord { .. }
             | MInst::GroupWord { .. }
             | MInst::Undef { .. }
-            | MInst::BarrierWords { .. }
             | MInst::Barrier { .. }
             | MInst::Shuffle { .. }
             | MInst::Any { .. }

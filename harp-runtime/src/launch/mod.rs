@@ -169,7 +169,8 @@ impl Device {
         let word = self.arch().word();
         let stack_bytes = u64::from(kernel.lane_stack_bytes);
         let bytes = plan.stacks().saturating_mul(stack_bytes);
-        let stacks = self.heap().allocate(bytes, stack_bytes.max(ALIGNMENT))?;
+        let alignment = plan.stack_alignment(self.arch(), stack_bytes);
+        let stacks = self.heap().allocate(bytes, alignment)?;
         let space = plan.group_space(group_bytes, word);
         let group_space =
             space.map(|space| self.heap().allocate(space.bytes, ALIGNMENT)).transpose()?;

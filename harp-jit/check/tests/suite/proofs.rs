@@ -4,7 +4,8 @@
 use std::time::{Duration, Instant};
 
 use harp_check::{Regs, Role};
-use harp_isa::{Gpr, Instruction, Op};
+use harp_isa::abi::LaneField;
+use harp_isa::{Gpr, Instruction, Op, WordSize};
 use smallvec::smallvec;
 
 use crate::{Function, JOIN, RETURN, jump, p, r, skip, sp, split, test};
@@ -128,6 +129,22 @@ fn what_was_in_two_places_is_the_same_from_either() {
         [&begin[..], &[test(0, 0), test(1, 1), split(0), skip(0, 7)], &inner, &[JOIN]].concat()
     };
     all_but_last("at the inner one, too", &[&twice(3), &twice(2)]);
+}
+
+/// The group of a warp is the same by each lane's control block, and by that of lane 0.
+#[test]
+fn lanes_know_their_group() {
+    // The stacks are of one byte, for 16 lanes.
+    let loaded = |down, up, field: LaneField| {
+        let number = op(Op::Shri { dst: r(4), src: sp(), imm: down });
+        let block = op(Op::Shli { dst: r(4), src: r(4), imm: up });
+        let group = load(4, r(4), field.offset(WordSize::Four).into());
+        [number, block, group, load(4, r(4), 0), test(0, 4), agree(0)]
+    };
+    let (own, first) = (loaded(0, 0, LaneField::Group), loaded(4, 4, LaneField::Group));
+    all_but_last("aligned to all stacks", &[&own, &first, &loaded(3, 3, LaneField::Group)]);
+    all_but_last("to the same", &[&loaded(4, 0, LaneField::Group)]);
+    all_but_last("nothing else", &[&loaded(4, 4, LaneField::LocalIndex)]);
 }
 
 /// What lanes write where a condition is false is meant where it is found false again.

@@ -445,7 +445,7 @@ fn is_position(func: &Function, value: Value) -> bool {
 fn length(inst: &MInst, layout: Layout) -> f64 {
     match inst {
         MInst::Const { value, .. } if !layout.fits(Machine::Ldi, *value) => 3.0,
-        MInst::LaneWord { .. } | MInst::GroupWord { .. } | MInst::BarrierWords { .. } => 3.0,
+        MInst::LaneWord { .. } => 3.0,
         MInst::Address { .. } => 2.0,
         _ if inst.is_terminator() => 0.0,
         MInst::Args { .. } => 0.0,
