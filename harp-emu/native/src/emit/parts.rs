@@ -123,7 +123,8 @@ impl LaneLoop {
         let left = b.append_block_param(head, types::I64);
         b.ins().jump(head, &[bits.into()]);
         b.switch_to_block(head);
-        b.ins().brif(left, body, &[], after, &[]);
+        let none = b.ins().icmp_imm_u(IntCC::Equal, left, 0);
+        b.ins().brif(none, after, &[], body, &[]);
         b.seal_block(body);
         b.switch_to_block(body);
         let lane = b.ins().ctz(left);
