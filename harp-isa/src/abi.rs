@@ -9,7 +9,7 @@
 //!   dimension ([`KernelEntry`]).
 //! * Each lane's stack is a power of two in size and aligned to it. The [`LaneField`]s lie at its
 //!   base, so they can be found from any address within the stack by a shift right and a shift left. For
-//!   that, `%sp` never points past the end of the stack: it starts one word below. In launches with work-groups, the
+//!   that, `%sp` never points past the end of the stack: it starts one word below. In launches of kernels, the
 //!   stacks of a warp are aligned, too, see [`warp_alignment`].
 
 use crate::arch::{ArchId, WordSize};
@@ -194,7 +194,7 @@ pub const fn stack_reserve_bytes(word: WordSize) -> u32 {
     64 * word.bytes() as u32
 }
 
-/// How the stacks of a warp, which lie one behind the other, are aligned in launches with work-groups: if their number is a
+/// How the stacks of a warp, which lie one behind the other, are aligned in launches of kernels: if their number is a
 /// power of two, to all of them together. So lane 0's control block is found like a lane's own, and what is the same in all
 /// lanes, such as the [group](LaneField::Group), is loaded from one address.
 pub const fn warp_alignment(arch: ArchId, stack_bytes: u64) -> u64 {

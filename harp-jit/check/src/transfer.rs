@@ -217,8 +217,8 @@ impl<'a> Transfer<'a> {
         if let (Op::St { value, .. }, Some(slot)) = (op, self.slot(state, op)) {
             return self.write(state, step, slot, Computed::Copy(Places::gpr(value)));
         }
-        if let Op::St { value, base, offset: 0 } = op
-            && state.value(Places::gpr(base)).form == Form::Scratch
+        if let Op::St { value, base, offset } = op
+            && self.is_scratch(state, base, offset)
         {
             state.scratch = self.voted(state, step, Places::gpr(value));
             let old = state.values.iter_mut().filter(|value| value.form == Form::Voted);
@@ -253,11 +253,29 @@ impl<'a> Transfer<'a> {
         }
     }
 
+    /// Whether an access is to the warp's scratch word, which is in the control block of lane 0.
+    fn is_scratch(&self, state: &State<'a>, base: Gpr, offset: i64) -> bool {
+        let place = i64::from(LaneField::ScratchWord.offset(self.word()));
+        match state.value(Places::gpr(base)).form {
+            Form::Scratch => offset == 0,
+            Form::FirstBlock => offset == place,
+            Form::LaneBlock(start) => {
+                self.code.arch.lanes() == 1 && start.wrapping_add(offset) == place
+            }
+            _ => false,
+        }
+    }
+
     /// What the scratch word holds once `value` is stored there.
     fn voted(&self, state: &State<'a>, step: &Step<'_>, value: Place) -> Scratch<'a> {
-        match (state.value(value).form, step.guard, state.scratch) {
+        let form = state.value(value).form;
+        let is_address = matches!(form, Form::Scratch | Form::FirstBlock | Form::LaneBlock(0));
+        match (form, step.guard, state.scratch) {
             (Form::Constant(0), None, _) => Scratch::Zero,
-            (Form::Constant(1..) | Form::Scratch, Some(guard), Scratch::Zero) => {
+            // There is code at address 0.
+            (form, Some(guard), Scratch::Zero)
+                if is_address || matches!(form, Form::Constant(1..)) =>
+            {
                 Scratch::Vote(state.not_zero(guard))
             }
             _ => Scratch::Anything,
@@ -444,12 +462,12 @@ impl<'a> Transfer<'a> {
             }
             return;
         };
+        // What one lane of the warp wrote last, in all lanes.
+        if self.is_scratch(state, base, offset) {
+            (value.differs, value.form) = (Set::NONE, Form::Voted);
+            return;
+        }
         let field = match state.value(Places::gpr(base)).form {
-            // What one lane of the warp wrote last, in all lanes.
-            Form::Scratch if offset == 0 => {
-                (value.differs, value.form) = (Set::NONE, Form::Voted);
-                return;
-            }
             Form::GroupBlock => {
                 value.differs = Set::NONE;
                 return;

@@ -306,6 +306,7 @@ impl Emitter<'_> {
                 self.load_word(dst, bytes - self.frame.return_address_depth());
             }
             FrameValue::ReturnAddress => self.op(Op::Ori { dst, src: ra, imm: 0 }),
+            FrameValue::FirstBlock => self.first_block(dst),
         }
     }
 

@@ -13,7 +13,9 @@ use smallvec::{SmallVec, smallvec};
 use crate::error::CompileError;
 use crate::forms;
 use crate::regalloc::{Allocated, Location, Step};
-use crate::vcode::{Access, BlockId, Callee, Contract, Fixed, MInst, MOperand, Reg, VCode};
+use crate::vcode::{
+    Access, BlockId, Callee, Contract, Fixed, MInst, MOperand, Reg, Scratch, VCode,
+};
 use harp_check::{Claims, Entry, Holder, Holders, Name, Named, Regs, Role, Selected};
 
 mod body;
@@ -293,8 +295,9 @@ impl Emitter<'_> {
                 let offset = field.offset(self.word).into();
                 self.op(Op::Ld { dst: at.gpr(dst), base: at.gpr(block), offset });
             }
-            MInst::Any { dst, src, address, temp } => {
-                self.any(at.pred(dst), at.pred(src), at.gpr(address), at.gpr(temp));
+            MInst::Any { dst, src, scratch: Scratch { address, offset }, temp } => {
+                let word = (at.gpr(address), offset.into());
+                self.any(at.pred(dst), at.pred(src), word, at.gpr(temp));
             }
             MInst::Barrier { id, warps } => {
                 self.op(Op::Bar { id: at.gpr(id), warps: at.gpr(warps) });
@@ -306,10 +309,10 @@ impl Emitter<'_> {
                 };
                 self.shuffle(at.gpr(dst), at.gpr(value), at.gpr(lane), temps);
             }
-            MInst::OfSomeLane { dst, src, address } => {
-                let base = at.gpr(address);
-                self.op(Op::St { value: at.gpr(src), base, offset: 0 });
-                self.op(Op::Ld { dst: at.gpr(dst), base, offset: 0 });
+            MInst::OfSomeLane { dst, src, scratch: Scratch { address, offset } } => {
+                let (base, offset) = (at.gpr(address), offset.into());
+                self.op(Op::St { value: at.gpr(src), base, offset });
+                self.op(Op::Ld { dst: at.gpr(dst), base, offset });
             }
             MInst::Join => self.op(Op::Join {}),
             MInst::Trap { code } => {
@@ -378,11 +381,11 @@ impl Emitter<'_> {
 
     /// A vote by base instructions: all lanes clear the warp's scratch word, those where `src` holds store
     /// its address, which is not 0, and all read it.
-    fn any(&mut self, dst: Pred, src: Pred, address: Gpr, temp: Gpr) {
+    fn any(&mut self, dst: Pred, src: Pred, (base, offset): (Gpr, i64), temp: Gpr) {
         self.op(Op::Ldi { dst: temp, imm: 0 });
-        self.op(Op::St { value: temp, base: address, offset: 0 });
-        self.guarded(src, Op::St { value: address, base: address, offset: 0 });
-        self.op(Op::Ld { dst: temp, base: address, offset: 0 });
+        self.op(Op::St { value: temp, base, offset });
+        self.guarded(src, Op::St { value: base, base, offset });
+        self.op(Op::Ld { dst: temp, base, offset });
         self.op(Op::Rtop { dst, src: temp });
     }
 
@@ -483,17 +486,24 @@ impl Emitter<'_> {
         self.vcode.promises.own.results.iter().map(|&(place, _)| place)
     }
 
+    /// The address of the control block of the warp's lane 0, or, where stacks are not aligned for that, of the lane's own.
+    fn first_block(&mut self, dst: Gpr) {
+        self.round_down(dst, warp_alignment(self.arch, 1 << self.lane_stack_log2).ilog2());
+    }
+
+    /// `dst` := the stack pointer with so many low bits cleared.
+    fn round_down(&mut self, dst: Gpr, bits: u32) {
+        self.op(Op::Shri { dst, src: self.roles.stack_pointer(), imm: bits.into() });
+        self.op(Op::Shli { dst, src: dst, imm: bits.into() });
+    }
+
     /// Loads a word of the lane control block, which lies at the base of the lane's stack: at the stack
     /// pointer with its low bits cleared. The group is that of lane 0, from one address.
     fn lane_word(&mut self, dst: Gpr, field: LaneField) {
-        let stack = 1_u64 << self.lane_stack_log2;
-        let alignment = match field {
-            LaneField::Group => warp_alignment(self.arch, stack),
-            _ => stack,
-        };
-        let bits = i64::from(alignment.ilog2());
-        self.op(Op::Shri { dst, src: self.roles.stack_pointer(), imm: bits });
-        self.op(Op::Shli { dst, src: dst, imm: bits });
+        match field {
+            LaneField::Group => self.first_block(dst),
+            _ => self.round_down(dst, self.lane_stack_log2),
+        }
         self.op(Op::Ld { dst, base: dst, offset: field.offset(self.word).into() });
     }
 }

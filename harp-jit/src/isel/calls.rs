@@ -5,7 +5,7 @@ use cranelift_codegen::ir::{
     AbiParam, ArgumentExtension, Block, ExternalName, Function, GlobalValue, GlobalValueData, Inst,
     InstructionData, Opcode, StackSlot, Value,
 };
-use harp_isa::abi::{KernelEntry, LaneField, RegisterRoles};
+use harp_isa::abi::{KernelEntry, RegisterRoles};
 use harp_isa::{ArchId, RegClass, WordSize};
 
 use super::{Lower, rules};
@@ -116,9 +116,7 @@ impl Lower<'_> {
             }
         }
         self.barrier_words();
-        if let Some(dst) = self.scratch_address {
-            self.inst_code.push(MInst::LaneWord { dst, field: LaneField::ScratchAddress });
-        }
+        self.scratch_address();
         Ok(())
     }
 

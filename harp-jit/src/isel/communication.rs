@@ -5,11 +5,12 @@ use harp_isa::abi::{GroupField, LaneField};
 use harp_isa::{Opcode, RegClass};
 
 use super::{Lower, rules};
-use crate::vcode::{MInst, MOperand, Reg};
+use crate::abi::EntryKind;
+use crate::vcode::{FrameValue, MInst, MOperand, Reg, Scratch};
 
-/// Machines with fewer registers look a barrier up where it is: kept from the function's entry on, what it needs would
-/// be spilled, or other values in its place.
-const REGISTERS_FOR_BARRIERS: u8 = 16;
+/// Machines with fewer registers look up what a barrier or an exchange needs where it is: kept from the function's entry on,
+/// it would be spilled, or other values in its place.
+const ENOUGH_REGISTERS: u8 = 16;
 
 /// The address of the warp's group control block, in a block of code.
 pub(super) struct GroupBlock {
@@ -22,7 +23,7 @@ impl Lower<'_> {
     pub(super) fn barrier(&mut self) {
         let vcode = &mut self.vcode;
         let mut words = || [(); 2].map(|()| vcode.new_reg(RegClass::Gpr));
-        let [id, warps] = if self.arch.gprs() < REGISTERS_FOR_BARRIERS {
+        let [id, warps] = if self.arch.gprs() < ENOUGH_REGISTERS {
             let words = words();
             let block = self.group_block_of_barriers();
             self.load_barrier_words(words, block);
@@ -90,17 +91,40 @@ impl Lower<'_> {
             let operands = [MOperand::Def(dst), MOperand::Use(src)];
             self.emit_op(Opcode::Anyp, operands);
         } else {
-            let address = self.scratch_address();
+            let scratch = self.scratch();
             let temp = self.vcode.new_reg(RegClass::Gpr);
-            self.inst_code.push(MInst::Any { dst, src, address, temp });
+            self.inst_code.push(MInst::Any { dst, src, scratch, temp });
         }
         dst
     }
 
-    /// The address of the warp's scratch word, which is computed once, at the function's entry.
-    pub(super) fn scratch_address(&mut self) -> Reg {
-        let vcode = &mut self.vcode;
-        *self.scratch_address.get_or_insert_with(|| vcode.new_reg(RegClass::Gpr))
+    /// Where the warp's scratch word is. What that is found by is computed once, at the function's entry, or each time, if
+    /// there are few registers and it is easy to compute.
+    fn scratch(&mut self) -> Scratch {
+        let is_found = self.finds_first_block();
+        let offset = if is_found { LaneField::ScratchWord.offset(self.arch.word()) } else { 0 };
+        let address = if is_found && self.arch.gprs() < ENOUGH_REGISTERS {
+            self.frame_value(FrameValue::FirstBlock)
+        } else {
+            let vcode = &mut self.vcode;
+            *self.scratch_address.get_or_insert_with(|| vcode.new_reg(RegClass::Gpr))
+        };
+        Scratch { address, offset }
+    }
+
+    /// Whether the control block of the warp's lane 0 is found by the stack pointer. Functions that are no kernels may run on
+    /// other stacks.
+    fn finds_first_block(&self) -> bool {
+        self.entry == EntryKind::Kernel && self.arch.lanes().is_power_of_two()
+    }
+
+    /// At a function's entry, what its scratch word is found by.
+    pub(super) fn scratch_address(&mut self) {
+        let Some(dst) = self.scratch_address else { return };
+        self.inst_code.push(match self.finds_first_block() {
+            true => MInst::FrameValue { dst, value: FrameValue::FirstBlock },
+            false => MInst::LaneWord { dst, field: LaneField::ScratchAddress },
+        });
     }
 
     /// Whether the truth value holds in all executing lanes. Without an instruction for that: whether it is
@@ -120,9 +144,9 @@ impl Lower<'_> {
 
     /// The value of one executing lane.
     pub(super) fn of_some_lane(&mut self, src: Reg) -> Reg {
-        let address = self.scratch_address();
+        let scratch = self.scratch();
         let dst = self.vcode.new_reg(RegClass::Gpr);
-        self.inst_code.push(MInst::OfSomeLane { dst, src, address });
+        self.inst_code.push(MInst::OfSomeLane { dst, src, scratch });
         dst
     }
 

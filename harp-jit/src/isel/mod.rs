@@ -112,7 +112,7 @@ struct Lower<'a> {
     barrier_words: Option<[Reg; 2]>,
     /// The address of the group control block, if the current block reads it.
     group_block: Option<GroupBlock>,
-    /// The register with the address of the warp's scratch word, if it is used.
+    /// The register by which the warp's scratch word is found, if one is kept for that.
     scratch_address: Option<Reg>,
     /// Values that are read more than once.
     shared: SecondaryMap<Value, bool>,

@@ -46,8 +46,6 @@ pub(super) fn fold(vcode: &mut VCode, nesting: &Nesting, uniform: &Uniform) -> b
 
 #[cfg(test)]
 mod tests {
-    use harp_isa::abi::LaneField;
-
     use super::super::check::{Misplaced, check};
     use super::super::{Setting, share};
     use super::*;
@@ -87,11 +85,8 @@ mod tests {
         {
             let vcode = shared(arch);
             let splits = |inst: &MInst| matches!(inst, MInst::CondBr { split: true, .. });
-            let exchanges = |inst: &MInst| {
-                let is_scratch =
-                    matches!(inst, MInst::LaneWord { field: LaneField::ScratchAddress, .. });
-                is_scratch || matches!(inst, MInst::OfSomeLane { .. })
-            };
+            let exchanges =
+                |inst: &MInst| matches!(inst, MInst::FrameValue { .. } | MInst::OfSomeLane { .. });
             assert_eq!([count(&vcode, splits), count(&vcode, exchanges)], [0, 0], "{vcode}");
             assert_eq!(vcode.once.len(), 1, "{vcode}");
             // A load that lanes would do for themselves is found.

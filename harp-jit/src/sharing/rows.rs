@@ -476,6 +476,7 @@ fn pure_result(inst: &MInst) -> Option<Reg> {
         MInst::Op { opcode, guard, .. } if guard.is_some() || opcode.flags().intersects(acts) => {
             None
         }
+        MInst::FrameValue { dst, .. } => Some(*dst),
         _ => shared_result(inst),
     }
 }

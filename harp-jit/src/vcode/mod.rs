@@ -92,6 +92,16 @@ pub(crate) enum FrameValue {
     End,
     /// The return address of this function.
     ReturnAddress,
+    /// The control block of the warp's lane 0, in kernels on machines on which the stacks of a warp are
+    /// [aligned](harp_isa::abi::warp_alignment) for that.
+    FirstBlock,
+}
+
+/// Where the warp's scratch word is: so many bytes behind an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Scratch {
+    pub(crate) address: Reg,
+    pub(crate) offset: u32,
 }
 
 /// The name of a function or datum, by its index in [`VCode::symbols`].
@@ -162,11 +172,11 @@ pub(crate) enum MInst {
     /// The `value` of the lane with number `lane`, exchanged through the lane control blocks; the lane's own
     /// value if that lane does not execute this. Changes the other registers.
     Shuffle { dst: Reg, value: Reg, lane: Reg, temps: [Reg; 2], preds: [Reg; 2] },
-    /// Whether `src` holds in any executing lane, found out through the warp's scratch word at `address`.
+    /// Whether `src` holds in any executing lane, found out through the warp's scratch word.
     /// Changes `temp`.
-    Any { dst: Reg, src: Reg, address: Reg, temp: Reg },
+    Any { dst: Reg, src: Reg, scratch: Scratch, temp: Reg },
     /// The `src` of one executing lane, in all of them, exchanged through the warp's scratch word.
-    OfSomeLane { dst: Reg, src: Reg, address: Reg },
+    OfSomeLane { dst: Reg, src: Reg, scratch: Scratch },
     /// Reconvergence: the first instruction of a join block.
     Join,
     /// Stops the launch.

@@ -2,7 +2,7 @@
 
 use harp_isa::Gpr;
 
-use super::{Callee, MInst, MOperand, Reg, VCode};
+use super::{Callee, MInst, MOperand, Reg, Scratch, VCode};
 
 /// How an instruction accesses a register, and where the register must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,13 +95,13 @@ macro_rules! walk {
                     $visit(reg, Access::FixedUse(*place));
                 }
             }
-            MInst::Any { dst, src, address, temp } => {
+            MInst::Any { dst, src, scratch: Scratch { address, .. }, temp } => {
                 $visit(src, Access::Use);
                 $visit(address, Access::Use);
                 $visit(temp, Access::Temp);
                 $visit(dst, Access::Def);
             }
-            MInst::OfSomeLane { dst, src, address } => {
+            MInst::OfSomeLane { dst, src, scratch: Scratch { address, .. } } => {
                 $visit(src, Access::Use);
                 $visit(address, Access::Use);
                 $visit(dst, Access::Def);

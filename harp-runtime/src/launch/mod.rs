@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use harp_emu::{Stats, Trap};
+use harp_isa::abi::warp_alignment;
 use harp_isa::{Image, WordSize};
 use harp_jit::{BranchCounters, BranchProfile, Kernel, PrintArea, PrintSites, ProfileError};
 use harp_library::{LockPlace, Walk};
@@ -169,7 +170,7 @@ impl Device {
         let word = self.arch().word();
         let stack_bytes = u64::from(kernel.lane_stack_bytes);
         let bytes = plan.stacks().saturating_mul(stack_bytes);
-        let alignment = plan.stack_alignment(self.arch(), stack_bytes);
+        let alignment = warp_alignment(self.arch(), stack_bytes).max(ALIGNMENT);
         let stacks = self.heap().allocate(bytes, alignment)?;
         let space = plan.group_space(group_bytes, word);
         let group_space =

@@ -2,7 +2,6 @@
 
 use harp_isa::abi::{
     ArgumentBlock, GroupField, LaneField, LaunchMemory, stack_reserve_bytes, stack_skew_bytes,
-    warp_alignment,
 };
 use harp_isa::{ArchId, WordSize};
 use harp_library::{Descriptor, Walk};
@@ -166,15 +165,6 @@ impl Plan {
     /// Lanes that run work-items, hence stacks.
     pub(super) fn stacks(&self) -> u64 {
         self.lanes_with_work
-    }
-
-    /// What these stacks of so many bytes each are aligned to.
-    pub(super) fn stack_alignment(&self, arch: ArchId, stack_bytes: u64) -> u64 {
-        let alignment = match self.groups {
-            Some(_) => warp_alignment(arch, stack_bytes),
-            None => stack_bytes,
-        };
-        alignment.max(ALIGNMENT)
     }
 
     /// The memory for work-groups with `group_bytes` each; `None` if there are no groups.

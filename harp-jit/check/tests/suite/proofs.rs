@@ -147,6 +147,22 @@ fn lanes_know_their_group() {
     all_but_last("nothing else", &[&loaded(4, 4, LaneField::LocalIndex)]);
 }
 
+/// The scratch word by which lanes vote is in the control block of lane 0.
+#[test]
+fn lanes_vote_by_the_scratch_word() {
+    let vote = |bits, field: LaneField| {
+        let offset = field.offset(WordSize::Four).into();
+        let number = op(Op::Shri { dst: r(4), src: sp(), imm: bits });
+        let block = op(Op::Shli { dst: r(4), src: r(4), imm: bits });
+        let zero = op(Op::Ldi { dst: r(5), imm: 0 });
+        let mark = store(4, r(4), offset).guarded_by(p(0));
+        let begin = [test(0, 0), number, block, zero, store(5, r(4), offset), mark];
+        [&begin[..], &[load(5, r(4), offset), test(1, 5), agree(1)]].concat()
+    };
+    all_but_last("there", &[&vote(4, LaneField::ScratchWord), &vote(0, LaneField::ScratchWord)]);
+    all_but_last("and nowhere else", &[&vote(4, LaneField::Lanes)]);
+}
+
 /// What lanes write where a condition is false is meant where it is found false again.
 #[test]
 fn conditions_are_found_again_in_other_blocks() {
