@@ -76,7 +76,8 @@ fn depending(all: &[(Gpr, Regs)]) -> impl Iterator<Item = Gpr> {
 pub struct Entry {
     /// Whether only one lane runs the code, so that all is uniform.
     pub single_lane: bool,
-    /// Whether it is a kernel, which may change all registers that the lanes of a warp share.
+    /// Whether it is a kernel, which may change all registers that the lanes of a warp share, and runs on stacks that are
+    /// [aligned](harp_isa::abi::warp_alignment) by warps.
     pub kernel: bool,
     /// Whether launches walk by rows of the grid, so that the lanes of a warp have the same position in all dimensions but
     /// the first.

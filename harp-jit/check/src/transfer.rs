@@ -253,12 +253,13 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    /// Whether an access is to the warp's scratch word, which is in the control block of lane 0.
+    /// Whether an access is to the warp's scratch word, which is in the control block of lane 0. Functions that are no
+    /// kernels may run on stacks that are not aligned for the way there.
     fn is_scratch(&self, state: &State<'a>, base: Gpr, offset: i64) -> bool {
         let place = i64::from(LaneField::ScratchWord.offset(self.word()));
         match state.value(Places::gpr(base)).form {
             Form::Scratch => offset == 0,
-            Form::FirstBlock => offset == place,
+            Form::FirstBlock => self.record.entry.kernel && offset == place,
             Form::LaneBlock(start) => {
                 self.code.arch.lanes() == 1 && start.wrapping_add(offset) == place
             }

@@ -157,10 +157,14 @@ fn lanes_vote_by_the_scratch_word() {
         let zero = op(Op::Ldi { dst: r(5), imm: 0 });
         let mark = store(4, r(4), offset).guarded_by(p(0));
         let begin = [test(0, 0), number, block, zero, store(5, r(4), offset), mark];
-        [&begin[..], &[load(5, r(4), offset), test(1, 5), agree(1)]].concat()
+        [&begin[..], &[load(5, r(4), offset), test(1, 5), agree(1), RETURN]].concat()
     };
-    all_but_last("there", &[&vote(4, LaneField::ScratchWord), &vote(0, LaneField::ScratchWord)]);
-    all_but_last("and nowhere else", &[&vote(4, LaneField::Lanes)]);
+    let is_proved =
+        |kernel, code: &[Instruction]| Function { kernel, ..Function::new(code) }.check().is_ok();
+    assert!(is_proved(true, &vote(4, LaneField::ScratchWord)));
+    assert!(!is_proved(true, &vote(0, LaneField::ScratchWord)), "each lane's own");
+    assert!(!is_proved(true, &vote(4, LaneField::Lanes)), "another word");
+    assert!(!is_proved(false, &vote(4, LaneField::ScratchWord)), "stacks may not be aligned");
 }
 
 /// What lanes write where a condition is false is meant where it is found false again.
