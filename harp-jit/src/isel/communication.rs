@@ -25,7 +25,7 @@ impl Lower<'_> {
         let mut words = || [(); 2].map(|()| vcode.new_reg(RegClass::Gpr));
         let [id, warps] = if self.arch.gprs() < ENOUGH_REGISTERS {
             let words = words();
-            let block = self.group_block_of_barriers();
+            let block = self.group_block();
             self.load_barrier_words(words, block);
             words
         } else {
@@ -37,7 +37,7 @@ impl Lower<'_> {
     /// At a function's entry, what its barriers need.
     pub(super) fn barrier_words(&mut self) {
         let Some(words) = self.barrier_words else { return };
-        let block = self.group_block_of_barriers();
+        let block = self.group_block();
         self.define_group_block();
         self.load_barrier_words(words, block);
     }
@@ -46,16 +46,6 @@ impl Lower<'_> {
         let word = |dst, field| MInst::GroupWord { dst, block, field };
         let words = [word(id, GroupField::Barrier), word(warps, GroupField::BarrierWarps)];
         self.inst_code.extend(words);
-    }
-
-    /// As [`Lower::group_block`]. Barriers do not take anything from shared registers, other words may come from one.
-    fn group_block_of_barriers(&mut self) -> Reg {
-        if !self.arch.has_shared() {
-            return self.group_block();
-        }
-        let block = self.vcode.new_reg(RegClass::Gpr);
-        self.inst_code.push(MInst::LaneWord { dst: block, field: LaneField::Group });
-        block
     }
 
     /// The address of the group control block, which is loaded once in a block of code.

@@ -187,6 +187,7 @@ fn can_be_shared(
             !is_old && !is_partial_load && can_be_operand(vcode, *opcode, operands, reg, is_shared)
         }
         MInst::CondBr { split, .. } => !split,
+        MInst::Barrier { .. } => true,
         // Into a lane's own register it would load from a row.
         MInst::GroupWord { dst, .. } => is_shared(*dst),
         MInst::Jump { target, args } => {

@@ -284,6 +284,7 @@ impl Walk<'_> {
                 refused(*block)
             }
             MInst::GroupWord { .. }
+            | MInst::Barrier { .. }
             | MInst::Const { .. }
             | MInst::Address { .. }
             | MInst::LaneWord { .. }

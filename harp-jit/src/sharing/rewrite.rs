@@ -38,14 +38,18 @@ impl Loads {
         let before = self.copies.len();
         insert(vcode, |vcode, inst| {
             let (dst, base) = own_load(vcode, uniform, inst)?;
-            let must_agree = must_agree[dst.index()] && !vcode.promises.read_only.contains(&dst);
+            let is_constant =
+                matches!(inst, MInst::GroupWord { .. }) || vcode.promises.read_only.contains(&dst);
+            let must_agree = must_agree[dst.index()] && !is_constant;
             if !must_agree && !vcode.shared.contains_key(&base) {
                 return None;
             }
             let loaded = vcode.new_reg(RegClass::Gpr);
             uniform.add_source(dst);
-            if let MInst::Op { operands, .. } = inst {
-                operands[0] = MOperand::Def(loaded);
+            match inst {
+                MInst::Op { operands, .. } => operands[0] = MOperand::Def(loaded),
+                MInst::GroupWord { dst, .. } => *dst = loaded,
+                _ => {}
             }
             vcode.shared.extend(place.map(|place| (loaded, place)));
             self.loaded.insert(loaded);
@@ -58,11 +62,19 @@ impl Loads {
 
 /// The result and the address of a load that is the same for all lanes, but in the lanes' own registers.
 fn own_load(vcode: &VCode, uniform: &Uniform, inst: &MInst) -> Option<(Reg, Reg)> {
-    let MInst::Op { opcode, guard: None, operands } = inst else { return None };
-    let [MOperand::Def(loaded), MOperand::Use(base), ..] = operands[..] else { return None };
-    let is_own = opcode.flags().contains(OpcodeFlags::LOAD)
-        && uniform.is_uniform(loaded)
-        && !vcode.shared.contains_key(&loaded);
+    let (loaded, base) = match inst {
+        MInst::Op { opcode, guard: None, operands }
+            if opcode.flags().contains(OpcodeFlags::LOAD) =>
+        {
+            match operands[..] {
+                [MOperand::Def(loaded), MOperand::Use(base), ..] => (loaded, base),
+                _ => return None,
+            }
+        }
+        MInst::GroupWord { dst, block, .. } => (*dst, *block),
+        _ => return None,
+    };
+    let is_own = uniform.is_uniform(loaded) && !vcode.shared.contains_key(&loaded);
     is_own.then_some((loaded, base))
 }
 
