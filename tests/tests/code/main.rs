@@ -15,6 +15,7 @@ mod integers;
 mod modules;
 mod pressure;
 mod saxpy;
+mod scalar;
 mod traps;
 mod votes;
 mod workloads;
