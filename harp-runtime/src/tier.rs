@@ -22,7 +22,7 @@ pub enum Tier {
     /// As `Tiered`, but after a few instructions, and the thread that launches translates: for tests that what is translated
     /// of what was seen is right.
     Recorded,
-    /// Instructions are interpreted, and translated where that goes on for long. A thread of its own translates, some
+    /// Instructions are interpreted, and translated where that goes on for long. A thread of the device translates, some
     /// milliseconds for each hot loop, once a device.
     #[default]
     Tiered,

@@ -203,6 +203,15 @@ impl Inst {
         )
     }
 
+    /// Whether control may go on behind it, be it after a call.
+    pub(crate) fn goes_on(&self) -> bool {
+        let leaves = matches!(
+            self.body,
+            Body::Jump { link: None, .. } | Body::JumpTo { link: None, .. } | Body::Unknown
+        );
+        self.guard.is_some() || !leaves
+    }
+
     /// Whether others do it, and a warp comes back behind.
     pub(crate) fn is_foreign(&self) -> bool {
         matches!(self.body, Body::Foreign { .. } | Body::Barrier { .. })

@@ -219,7 +219,13 @@ pub(crate) fn form(
     seen: Option<&HashSet<Key>>,
     fetch: &mut dyn FnMut(u64) -> Option<Inst>,
 ) -> Option<Region> {
-    let Leaders { all: leaders, loops } = leaders(head.pc, room, fetch);
+    // Where it returns to, if that is known.
+    let behind = match state.regs[rules.shape.link()] {
+        Class::Const(pc) => Some(pc),
+        _ => None,
+    };
+    let starts = [head.pc].into_iter().chain(behind).collect();
+    let Leaders { all: leaders, loops } = leaders(starts, room, fetch);
     let loops = Loops { heads: loops, are_followed: rules.follows_slots() };
     let mut maker =
         Maker { rules, head, leaders, loops, room, seen, blocks: BTreeMap::new(), fetch };
@@ -250,12 +256,16 @@ fn mark_decision(insts: &mut [Inst]) {
     }
 }
 
-/// The leaders of what is reachable from `head` by constant jumps.
-fn leaders(head: u64, room: usize, fetch: &mut dyn FnMut(u64) -> Option<Inst>) -> Leaders {
-    let mut found = BTreeSet::from([head]);
+/// The leaders of what is reachable from `starts` by constant jumps.
+fn leaders(
+    starts: BTreeSet<u64>,
+    room: usize,
+    fetch: &mut dyn FnMut(u64) -> Option<Inst>,
+) -> Leaders {
     let mut loops = BTreeSet::new();
     let mut seen = BTreeSet::new();
-    let mut todo = VecDeque::from([head]);
+    let mut todo: VecDeque<u64> = starts.iter().copied().collect();
+    let mut found = starts;
     while let Some(start) = todo.pop_front() {
         let mut pc = start;
         while seen.len() < 4 * room && seen.insert(pc) {
@@ -264,7 +274,10 @@ fn leaders(head: u64, room: usize, fetch: &mut dyn FnMut(u64) -> Option<Inst>) -
             if !inst.ends_block() {
                 continue;
             }
-            let mut places = vec![inst.next];
+            let mut places = Vec::new();
+            if inst.goes_on() {
+                places.push(inst.next);
+            }
             if let Body::Jump { target, .. } = inst.body {
                 places.push(target);
                 if target <= inst.pc {

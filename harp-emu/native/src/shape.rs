@@ -42,6 +42,11 @@ impl Shape {
         self.lanes.is_multiple_of(self.per_vector())
     }
 
+    /// The register in which functions find where they return to.
+    pub(crate) fn link(self) -> usize {
+        usize::from(self.arch.gprs().saturating_sub(1)) % 64
+    }
+
     /// All lanes of the machine.
     pub(crate) fn full(self) -> u64 {
         u64::MAX >> (64 - self.lanes)

@@ -2,6 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use cranelift_codegen::isa::OwnedTargetIsa;
@@ -60,6 +61,19 @@ pub(crate) struct Shared {
     state: Mutex<State>,
     /// The other thread is done.
     done: Condvar,
+    /// Takes work to the other thread, if it was started.
+    worker: Mutex<Option<Sender<Work>>>,
+}
+
+/// What the other thread does.
+type Work = Box<dyn FnOnce() + Send>;
+
+/// A thread that does what comes, until the sender is dropped. `None` if no thread can be started.
+fn worker() -> Option<Sender<Work>> {
+    let (sender, receiver) = mpsc::channel::<Work>();
+    let thread = std::thread::Builder::new().name("harp-native".to_owned());
+    thread.spawn(move || receiver.into_iter().for_each(|work| work())).ok()?;
+    Some(sender)
 }
 
 impl std::fmt::Debug for Shared {
@@ -72,7 +86,7 @@ impl std::fmt::Debug for Shared {
 #[derive(Debug, Default)]
 pub(crate) struct State {
     pub(crate) programs: Programs,
-    /// Whether another thread is translating.
+    /// Whether the other thread is translating.
     pub(crate) is_busy: bool,
     pub(crate) stats: TierStats,
 }
@@ -84,7 +98,10 @@ impl Shared {
             LazyLock::new(|| Some([host("none")?, host("speed")?]));
         let isas = ISAS.as_ref()?;
         let (version, state, done) = Default::default();
-        Some(Shared { when, isas, version, state, done })
+        // A new thread may have to wait for milliseconds until it first runs, one that waits for work does not: so it is
+        // there before there is any.
+        let worker = Mutex::new(matches!(when, When::After(_)).then(worker).flatten());
+        Some(Shared { when, isas, version, state, done, worker })
     }
 
     /// What it has done so far, what is being translated included.
@@ -122,7 +139,7 @@ impl Shared {
         true
     }
 
-    /// Translates a region that was recorded, or has another thread do that, unless one is at work. Where no thread can be
+    /// Translates a region that was recorded, or has another thread do that, unless it is at work. Where no thread can be
     /// started, the place gets hot again.
     pub(crate) fn translate_recorded(self: &Arc<Shared>, program: Program, formed: Formed) {
         if self.when == When::Recorded {
@@ -133,15 +150,19 @@ impl Shared {
             return;
         }
         let busy = Busy(self.clone());
-        let work = move || {
+        let work = Box::new(move || {
             busy.0.translate(program, formed);
-        };
-        // What a thread that cannot be started owns is dropped.
-        drop(std::thread::Builder::new().name("harp-native".to_owned()).spawn(work));
+        });
+        let mut sender = self.worker.lock().unwrap_or_else(PoisonError::into_inner);
+        if sender.is_none() {
+            *sender = worker();
+        }
+        // Work that nobody takes is dropped.
+        let _ = sender.as_ref().map(|sender| sender.send(work));
     }
 }
 
-/// As long as it lives, another thread is at work for the tier.
+/// As long as it lives, the other thread is at work for the tier.
 struct Busy(Arc<Shared>);
 
 impl Drop for Busy {

@@ -111,7 +111,7 @@ impl Formed {
         let room = room(rules, head.pc);
         // A known link shows where the function returns to, and what matters there.
         let mut unknown = State::unknown(shape);
-        let link = usize::from(shape.arch.gprs().saturating_sub(1)) % 64;
+        let link = shape.link();
         unknown.regs[link] = observed(frame, shape, 1 << link, &first).regs[link];
         unknown.stack = levels(frame, shape);
         let plain = Rules { assumed: Assumed::Nothing, ..rules };
