@@ -162,6 +162,8 @@ pub(crate) struct Inst {
     pub(crate) sharing: Sharing,
     /// Whether it decides a jump, on which all active lanes must agree.
     pub(crate) decides: bool,
+    /// Whether nobody reads what its register holds where its guard fails.
+    pub(crate) is_faint: bool,
     /// What all lanes together have loaded whenever it was looked at, if it was.
     pub(crate) loaded: Option<Class>,
     /// What is known of lanes that are not active, if anything is.
@@ -179,6 +181,7 @@ impl Inst {
             body: body(instruction.op, next, shape),
             sharing: instruction.op.sharing(shape.arch),
             decides: false,
+            is_faint: false,
             loaded: None,
             waiting: None,
         }
@@ -263,6 +266,11 @@ impl Inst {
             _ => None,
         }
     }
+}
+
+/// Whether an operation traps where its second source is zero.
+pub(crate) fn divides(opcode: Opcode) -> bool {
+    matches!(opcode, Opcode::Div | Opcode::Mod | Opcode::Divs | Opcode::Mods)
 }
 
 fn body(op: Op, next: u64, shape: Shape) -> Body {

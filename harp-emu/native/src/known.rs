@@ -21,6 +21,8 @@ pub(crate) struct Known {
     hot: HashMap<u64, Hot>,
     /// Heads that were given up.
     pub(crate) refused: HashSet<Key>,
+    /// How often regions were given up that were not worth it.
+    pub(crate) failures: u32,
     /// What is still assumed in regions of heads where more did not hold.
     pub(crate) assumed: HashMap<Key, Assumed>,
     /// A recording that had not ended when a launch did.

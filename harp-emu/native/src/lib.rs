@@ -64,7 +64,7 @@
 //! | module | contents |
 //! |---|---|
 //! | `shape`, `body` | a machine's registers in host vectors; instructions by family |
-//! | `class`, `rules`, `region`, `live` | what is known of registers; blocks and edges; what is live |
+//! | `class`, `rules`, `region`, `live`, `faint` | what is known of registers; blocks and edges; what is live; what nobody reads elsewhere |
 //! | `waiting` | what lanes that wait on the divergence stack may still read |
 //! | `homes` | which vectors are in the machine's registers between blocks |
 //! | `rows`, `lent` | registers of which host code keeps lane 0 only; what it keeps of a warp from visit to visit |
@@ -81,6 +81,7 @@ mod body;
 mod class;
 mod code;
 mod emit;
+mod faint;
 mod frame;
 mod homes;
 mod known;

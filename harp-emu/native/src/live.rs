@@ -9,14 +9,25 @@ use crate::rules::{Bits, Lanes, Rules, State, lanes};
 /// What is live before each instruction of a region's blocks.
 pub(crate) type Live = BTreeMap<Key, Vec<Bits>>;
 
-/// What is live in a region that assumes nothing. Behind it everything is if it `passes_on`, apart from garbage; otherwise
-/// nothing is.
-pub(crate) fn live(region: &Region, rules: Rules, passes_on: bool) -> Live {
+/// What counts as read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Reads<'a> {
+    /// What the instructions of a region read.
+    Inside,
+    /// That, and behind the region everything, apart from garbage.
+    Beyond,
+    /// That, and what host code touches besides: registers that may have changed, which it writes where it is left if they are
+    /// needed there, and those of which it knows more, or less, from a block on.
+    Touched(&'a Live),
+}
+
+/// What is live in a region.
+pub(crate) fn live(region: &Region, rules: Rules, reads: Reads<'_>) -> Live {
     let mut live: Live = region.blocks.keys().map(|&key| (key, Vec::new())).collect();
     loop {
         let mut changed = false;
         for &key in region.blocks.keys().rev() {
-            let before = block(region, rules, key, passes_on, &live);
+            let before = block(region, rules, key, reads, &live);
             let old = live.insert(key, before.clone());
             changed |= old != Some(before);
         }
@@ -27,7 +38,7 @@ pub(crate) fn live(region: &Region, rules: Rules, passes_on: bool) -> Live {
 }
 
 /// What is live before each instruction of a block.
-fn block(region: &Region, rules: Rules, key: Key, passes_on: bool, live: &Live) -> Vec<Bits> {
+fn block(region: &Region, rules: Rules, key: Key, reads: Reads<'_>, live: &Live) -> Vec<Bits> {
     let block = &region.blocks[&key];
     let mut state = block.state.clone();
     let mut kills = Vec::new();
@@ -42,25 +53,37 @@ fn block(region: &Region, rules: Rules, key: Key, passes_on: bool, live: &Live) 
     }
     let Some(last) = block.insts.last() else { return Vec::new() };
     let edges = region.loops.edges(rules, key, &state, last);
-    let beyond = match passes_on {
-        true => Bits::ALL.without(state.garbage),
-        false => Bits::default(),
+    let beyond = match reads {
+        Reads::Beyond => Bits::ALL.without(state.garbage),
+        Reads::Inside | Reads::Touched(_) => Bits::default(),
     };
     let mut bits =
         if goes_beyond(rules, &state, last, key.full) { beyond } else { Bits::default() };
     for (to, state) in edges {
         bits = bits.or(match live.get(&to) {
             Some(before) => before.first().copied().unwrap_or_default(),
-            None if passes_on => Bits::ALL.without(state.garbage),
+            None if matches!(reads, Reads::Beyond) => Bits::ALL.without(state.garbage),
             None => Bits::default(),
         });
+        if let (Reads::Touched(_), Some(to)) = (reads, region.blocks.get(&to)) {
+            let differs = |r: &usize| state.regs[*r] != to.state.regs[*r];
+            bits.regs |= (0..64).filter(differs).fold(0, |bits, r| bits | 1 << r);
+        }
     }
     let mut found: Vec<Bits> = Vec::new();
     for (inst, (all, garbage)) in block.insts.iter().zip(kills).rev() {
         bits = before(bits, inst, all).without(garbage);
+        if let (Reads::Touched(_), false, Some(dst)) = (reads, all, inst.registers().1) {
+            bits.regs |= 1 << dst;
+        }
         found.push(bits);
     }
     found.reverse();
+    if let (Reads::Touched(needed), Some(first)) = (reads, found.first_mut()) {
+        let all = || vec![Bits::ALL];
+        let needed = needed.get(&key.first()).cloned().unwrap_or_else(all);
+        first.regs |= block.changed & needed.iter().fold(0, |regs, bits| regs | bits.regs);
+    }
     found
 }
 

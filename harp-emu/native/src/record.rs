@@ -9,6 +9,7 @@ use crate::body::Body;
 use crate::class::Class;
 use crate::observe::{Fetcher, class_of};
 use crate::region::Key;
+use crate::rows::lane_of;
 use crate::shape::Shape;
 
 /// How a tier records.
@@ -86,6 +87,8 @@ pub(crate) struct Recorder {
     /// How often blocks were looked at instruction by instruction.
     looks: HashMap<u64, u32>,
     loading: Option<Loading>,
+    /// Blocks at which no region can be formed.
+    useless: HashSet<Key>,
     /// The rest of a block that is looked at so: the warp, where it is, and how many instructions there are.
     rest: Option<(u16, u64, u64)>,
 }
@@ -133,6 +136,11 @@ impl Recorder {
     /// Forgets what was seen: the instructions may have changed.
     pub(crate) fn forget(&mut self) {
         *self = Recorder::default();
+    }
+
+    /// No region can be formed there: the next hottest loop is wanted instead. Returns whether that was not known yet.
+    pub(crate) fn give_up(&mut self, head: Key) -> bool {
+        self.useless.insert(head)
     }
 
     pub(crate) fn seen(&self) -> &Seen {
@@ -201,7 +209,8 @@ impl Recorder {
             return Phase::Seeks(beginning, pace.tries);
         }
         let is_worth_it = self.issued >= pace.least_issued * self.foreign;
-        let Some((head, latch)) = hottest(&self.steps).filter(|_| is_worth_it) else {
+        let found = hottest(&self.steps, &self.useless).filter(|_| is_worth_it);
+        let Some((head, latch)) = found else {
             return Phase::Idle;
         };
         let is_inside = |block: &Key| (head.pc..=latch).contains(&block.pc);
@@ -232,7 +241,11 @@ impl Recorder {
         if (loading.warp, loading.next) != (warp, key.pc) || !key.full {
             return;
         }
-        let class = class_of(frame, shape, loading.dst, shape.full());
+        let mut class = class_of(frame, shape, loading.dst, shape.full());
+        // Where a function returns to is mostly the same.
+        if class == Class::Uniform && usize::from(loading.dst) == shape.link() {
+            class = Class::Const(lane_of(&frame.registers, loading.dst, 0, &shape));
+        }
         let known = self.seen.loaded.entry(loading.pc).or_insert(class);
         *known = known.join(class);
     }
@@ -257,8 +270,8 @@ impl Recorder {
 
 /// The head of the loop that went round most often in these steps from block to block, and the address of its last block.
 /// Of loops that go round about as often it is the outermost: a jump back may also lead to where lanes meet.
-fn hottest(steps: &[(Key, Key)]) -> Option<(Key, u64)> {
-    let back = steps.iter().filter(|(from, to)| to.pc <= from.pc);
+fn hottest(steps: &[(Key, Key)], useless: &HashSet<Key>) -> Option<(Key, u64)> {
+    let back = steps.iter().filter(|(from, to)| to.pc <= from.pc && !useless.contains(to));
     let mut rounds: BTreeMap<Key, u32> = BTreeMap::new();
     back.for_each(|(_, head)| *rounds.entry(*head).or_default() += 1);
     let most = *rounds.values().max()?;
@@ -287,17 +300,21 @@ mod tests {
 
     #[test]
     fn the_hottest_loop_is_the_one_that_goes_round_most() {
-        assert_eq!(hottest(&steps(&[1, 2, 3, 4])), None);
+        let none = HashSet::new();
+        assert_eq!(hottest(&steps(&[1, 2, 3, 4]), &none), None);
         let inner = [2, 3, 3, 3, 3, 5];
         let outer = [[1].as_slice(), &inner, &inner, &inner].concat();
-        assert_eq!(hottest(&steps(&outer)), Some((Key::new(3, true), 3)));
+        assert_eq!(hottest(&steps(&outer), &none), Some((Key::new(3, true), 3)));
         // 4 is where lanes meet that left the loop of 2 to 6.
         let meets = [1, 2, 4, 6, 4, 6, 2, 4, 6, 4, 6, 2, 4, 6, 7];
-        assert_eq!(hottest(&steps(&meets)), Some((Key::new(2, true), 6)));
+        assert_eq!(hottest(&steps(&meets), &none), Some((Key::new(2, true), 6)));
         // A function behind the loop is called in each round.
         assert_eq!(
-            hottest(&steps(&[2, 3, 9, 4, 2, 3, 9, 4, 2, 3, 5])),
+            hottest(&steps(&[2, 3, 9, 4, 2, 3, 9, 4, 2, 3, 5]), &none),
             Some((Key::new(2, true), 9))
         );
+        // At the hottest there is nothing to gain.
+        let useless = HashSet::from([Key::new(3, true)]);
+        assert_eq!(hottest(&steps(&outer), &useless), Some((Key::new(2, true), 5)));
     }
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
 use crate::body::{Body, Inst};
 use crate::class::Class;
+use crate::faint::mark_faint;
 use crate::rules::{Assumed, Bits, Lanes, Level, Rules, State, lanes};
 
 /// A block: its first address, and whether all lanes of the machine are known to be active.
@@ -210,12 +211,12 @@ const KNOWN_LEVELS: usize = 16;
 
 /// The region of the warp at `head`, of whose registers `state` is known. `fetch` gives the instruction at an address,
 /// if there is one. Of what control reaches by jumps, only
-/// blocks that were `seen` are part of it, if given. The instructions have at most `room` places together. `None` if there is nothing to gain.
+/// blocks that were `seen` are part of it, if given. `None` if there is nothing to gain.
 pub(crate) fn form(
     rules: Rules,
     head: Key,
     state: State,
-    room: usize,
+    room: Room,
     seen: Option<&HashSet<Key>>,
     fetch: &mut dyn FnMut(u64) -> Option<Inst>,
 ) -> Option<Region> {
@@ -225,12 +226,22 @@ pub(crate) fn form(
         _ => None,
     };
     let starts = [head.pc].into_iter().chain(behind).collect();
-    let Leaders { all: leaders, loops } = leaders(starts, room, fetch);
+    let Leaders { all: leaders, loops } = leaders(starts, room.known, fetch);
     let loops = Loops { heads: loops, are_followed: rules.follows_slots() };
-    let mut maker =
-        Maker { rules, head, leaders, loops, room, seen, blocks: BTreeMap::new(), fetch };
+    let (blocks, order) = Default::default();
+    let mut maker = Maker { rules, head, leaders, loops, room, seen, blocks, order, fetch };
     maker.spread(state)?;
+    maker.cut()?;
     maker.finish()
+}
+
+/// How many instructions the blocks may have together.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room {
+    /// Those of the region.
+    pub(crate) inside: usize,
+    /// Those of which it is known what they change before control comes to the region's.
+    pub(crate) known: usize,
 }
 
 /// The addresses at which blocks begin.
@@ -300,9 +311,11 @@ struct Maker<'a> {
     head: Key,
     leaders: BTreeSet<u64>,
     loops: Loops,
-    room: usize,
+    room: Room,
     seen: Option<&'a HashSet<Key>>,
     blocks: BTreeMap<Key, Block>,
+    /// The blocks as they were found.
+    order: Vec<Key>,
     fetch: &'a mut dyn FnMut(u64) -> Option<Inst>,
 }
 
@@ -362,10 +375,14 @@ impl Maker<'_> {
             }
         }
         mark_decision(&mut insts);
-        if insts.is_empty() || insts.len() > self.room {
+        if let Some(callee) = self.rules.callee {
+            mark_faint(&mut insts, &callee.returns, self.rules.caller_saved().regs);
+        }
+        if insts.is_empty() || insts.len() > self.room.known {
             return None;
         }
-        self.room -= insts.len();
+        self.room.known -= insts.len();
+        self.order.push(key);
         self.blocks.insert(key, Block { insts, state: state.clone(), changed: 0 });
         Some(())
     }
@@ -390,13 +407,31 @@ impl Maker<'_> {
     }
 
     fn edges(&self, key: Key) -> Vec<Edge> {
+        let Some(last) = self.blocks[&key].insts.last() else { return Vec::new() };
+        self.loops.edges(self.rules, key, &self.before_last(key), last)
+    }
+
+    /// What is known before a block's last instruction.
+    fn before_last(&self, key: Key) -> State {
         let block = &self.blocks[&key];
-        let Some((last, insts)) = block.insts.split_last() else { return Vec::new() };
         let mut state = block.state.clone();
-        for inst in insts {
-            self.rules.step(&mut state, inst, key.full);
+        let insts = block.insts.split_last().map_or(&[][..], |(_, insts)| insts);
+        insts.iter().for_each(|inst| self.rules.step(&mut state, inst, key.full));
+        state
+    }
+
+    /// Drops blocks for which there is no room inside, the last ones that were found. What they do stays known. `None` if
+    /// the head is one.
+    fn cut(&mut self) -> Option<()> {
+        let mut left = self.room.inside;
+        for key in &self.order {
+            let count = self.blocks[key].insts.len();
+            match left.checked_sub(count) {
+                Some(rest) => left = rest,
+                None => drop(self.blocks.remove(key)),
+            }
         }
-        self.loops.edges(self.rules, key, &state, last)
+        self.blocks.contains_key(&self.head).then_some(())
     }
 
     /// Drops what has turned out not to be reachable, and finds entries and what changes.
@@ -408,7 +443,11 @@ impl Maker<'_> {
             let written = self.blocks[&key].insts.iter().filter_map(|inst| inst.registers().1);
             let changed = written.fold(self.blocks[&key].changed, |bits, r| bits | 1 << r);
             let last = *self.blocks[&key].insts.last()?;
-            for (to, _) in self.edges(key) {
+            let state = self.before_last(key);
+            // Nobody reads how garbage has changed.
+            let last_written = last.registers().1.map_or(0, |r| 1u64 << r);
+            let changed = changed & (!state.garbage.regs | last_written);
+            for (to, _) in self.loops.edges(self.rules, key, &state, &last) {
                 let Some(block) = self.blocks.get_mut(&to) else { continue };
                 let is_entry = may_enter(&last, to.pc) && !to.again;
                 if is_entry && !entries.contains(&to) && entries.len() < MOST_ENTRIES {

@@ -554,14 +554,14 @@ impl Rules {
     pub(crate) fn replaces(self, state: &State, inst: &Inst, full: bool) -> bool {
         let Some(dst) = inst.registers().1 else { return false };
         state.garbage.regs >> dst & 1 != 0
-            || inst.guard.is_none()
+            || (inst.guard.is_none() || inst.is_faint)
                 && !inst.is_once()
                 && state.waiting_read(inst, full) >> dst & 1 == 0
     }
 
     /// Whether the register holds the address to return to.
     pub(crate) fn is_link(self, r: u8) -> bool {
-        RegisterRoles::new(self.shape.arch).return_address().index() == r
+        usize::from(r) == self.shape.link()
     }
 
     /// A predicate is written in these lanes, by the same value in all if `same`.

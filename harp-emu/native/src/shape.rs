@@ -1,6 +1,7 @@
 //! The shape of a machine's registers in host code.
 
 use cranelift_codegen::ir::{Type, types};
+use harp_isa::abi::RegisterRoles;
 use harp_isa::{ArchId, WordSize};
 
 /// Bytes of the host's vectors.
@@ -44,7 +45,7 @@ impl Shape {
 
     /// The register in which functions find where they return to.
     pub(crate) fn link(self) -> usize {
-        usize::from(self.arch.gprs().saturating_sub(1)) % 64
+        RegisterRoles::new(self.arch).return_address().index().into()
     }
 
     /// All lanes of the machine.

@@ -454,7 +454,9 @@ impl CoreCode {
             let assumed = translated.rules.assumed;
             let place = known.hot(head.pc);
             place.patience += if fails || is_short { 2 } else { 0 };
-            if place.patience > MOST_PATIENCE {
+            let is_refused = place.patience > MOST_PATIENCE;
+            known.failures += u32::from(fails || is_short);
+            if is_refused {
                 known.refused.insert(head);
             } else if fails {
                 known.assumed.insert(head, assumed.less());
@@ -495,7 +497,7 @@ impl CoreCode {
         let is_found = matches!(step, Step::Found);
         if let Some(formed) = is_found.then(|| self.form(key, frame)).flatten() {
             self.shared.translate_recorded(self.program, formed);
-        } else {
+        } else if !is_found || !self.recorder.give_up(key) {
             let mut state = self.shared.state();
             let place = state.programs.of(self.program).hot(key.pc);
             place.patience = (place.patience + 2).min(20);
@@ -508,9 +510,11 @@ impl CoreCode {
     fn is_hot(&mut self, key: Key, limit: u64, pause: u64) -> bool {
         let mut state = self.shared.state();
         let is_busy = state.is_busy;
-        let place = state.programs.of(self.program).hot(key.pc);
+        let known = state.programs.of(self.program);
+        let is_hopeless = known.failures > MOST_FAILURES;
+        let place = known.hot(key.pc);
         place.issued += pause;
-        let is_hot = place.issued >= limit << place.patience && !is_busy;
+        let is_hot = place.issued >= limit << place.patience && !is_busy && !is_hopeless;
         if is_hot {
             place.issued = 0;
         }
@@ -557,6 +561,9 @@ impl CoreCode {
 
 /// Where regions were given up this often, nothing is translated any more.
 const MOST_PATIENCE: u32 = 6;
+
+/// Where this many regions of a program were given up, none is translated any more: each costs milliseconds.
+const MOST_FAILURES: u32 = 8;
 
 /// A region is not known in part if it issues as many instructions in a visit.
 const WHOLE_ISSUED: u64 = 512;

@@ -10,10 +10,10 @@ use harp_emu::{Frame, MemoryWords};
 use crate::begin::Ways;
 use crate::code::HostFunction;
 use crate::emit::{Emitted, emit};
-use crate::live::{Live, live};
+use crate::live::{Live, Reads, live};
 use crate::observe::{self, Fetcher, levels, memory_bytes, observed};
 use crate::record::Seen;
-use crate::region::{self, Block, Key, Region};
+use crate::region::{self, Block, Key, Region, Room};
 use crate::rows::Rows;
 use crate::rules::{Assumed, Bits, Callee, Rules, State};
 use crate::shape::Shape;
@@ -115,9 +115,10 @@ impl Formed {
         unknown.regs[link] = observed(frame, shape, 1 << link, &first).regs[link];
         unknown.stack = levels(frame, shape);
         let plain = Rules { assumed: Assumed::Nothing, ..rules };
-        let trial = region::form(plain, head, unknown, room, seen, &mut |pc| fetcher.fetch(pc))?;
+        let all = Room { inside: room.known, ..room };
+        let trial = region::form(plain, head, unknown, all, seen, &mut |pc| fetcher.fetch(pc))?;
         // Registers that the region may only pass on do not matter to it.
-        let matters = live(&trial, plain, false);
+        let matters = live(&trial, plain, Reads::Inside);
         let at_head = matters.get(&head).and_then(|bits| bits.first()).map_or(0, |bits| bits.regs);
         let state = observed(frame, shape, at_head, &first);
         let region = region::form(rules, head, state, room, seen, &mut |pc| fetcher.fetch(pc))?;
@@ -185,7 +186,7 @@ fn needed(trial: &Region, matters: &Live, region: &Region, plain: Rules) -> Live
     if plain.callee.is_none() {
         return Live::new();
     }
-    let mut live = live(trial, plain, true);
+    let mut live = live(trial, plain, Reads::Beyond);
     live.retain(|key, _| {
         let (tried, matters) = (&trial.blocks[key], matters[key].first());
         let pcs = |block: &Block| block.insts.iter().map(|inst| inst.pc).collect::<Vec<_>>();
@@ -199,14 +200,18 @@ fn needed(trial: &Region, matters: &Live, region: &Region, plain: Rules) -> Live
 
 /// The most instructions of a region, so that it compiles in time; in tests of what it leaves also fewer, so that regions
 /// end anywhere.
-fn room(rules: Rules, head: u64) -> usize {
-    let room = (2400 / rules.shape.vectors()).clamp(200, 600);
+fn room(rules: Rules, head: u64) -> Room {
+    let room = (3600 / rules.shape.vectors()).clamp(200, 900);
     let room = if rules.follows_slots() { 2 * room } else { room };
-    match rules.leaves {
+    let inside = match rules.leaves {
         true => FEW + (head.wrapping_mul(SPREAD) >> 32) as usize % (room - FEW),
         false => room,
-    }
+    };
+    Room { inside, known: KNOWN * room }
 }
+
+/// What is known of a region's surroundings costs little beside its translation.
+const KNOWN: usize = 4;
 
 /// Room in which there is something to gain, as a rule.
 const FEW: usize = 20;
@@ -244,12 +249,13 @@ mod tests {
         let head = Key::new(0, true);
         let mut form = |room| {
             let unknown = State::unknown(rules.shape);
+            let room = Room { inside: room, known: room };
             region::form(rules, head, unknown, room, None, &mut fetch).unwrap()
         };
         let (trial, region) = (form(3 + 1 + 1 + 2), form(100));
         let meet = Key::new(4 * 10, true);
         let regs_at_meet = |trial: &Region, region: &Region| {
-            let live = needed(trial, &live(trial, rules, false), region, rules);
+            let live = needed(trial, &live(trial, rules, Reads::Inside), region, rules);
             live.get(&meet).map(|bits| bits[0].regs)
         };
         let is_live = |regs: Option<u64>| regs.map(|regs| regs >> 9 & 1 != 0);

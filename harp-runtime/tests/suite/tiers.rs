@@ -144,3 +144,65 @@ fn a_lane_that_goes_on_alone_keeps_its_limit() {
         }
     }
 }
+
+/// Numbers about which dividers err.
+const EDGES: [u32; 16] = [
+    0,
+    1,
+    2,
+    3,
+    7,
+    10,
+    0xffff,
+    0x1_0000,
+    0x7fff_fffe,
+    0x7fff_ffff,
+    0x8000_0000,
+    0x8000_0001,
+    0xffff_fff9,
+    0xffff_fffd,
+    0xffff_fffe,
+    0xffff_ffff,
+];
+
+/// Quotients and remainders, unsigned and signed.
+#[test]
+fn all_divide_alike() {
+    let all = || EDGES.iter().flat_map(|&a| EDGES.iter().map(move |&b| (a, b)));
+    let is_defined = |&(a, b): &(u32, u32)| b != 0 && (a, b) != (0x8000_0000, u32::MAX);
+    let (a, b): (Vec<u32>, Vec<u32>) = all().filter(is_defined).unzip();
+    let expected = a.iter().zip(&b).flat_map(|(&a, &b)| {
+        let (signed_a, signed_b) = (a as i32, b as i32);
+        [a / b, a % b, (signed_a / signed_b) as u32, (signed_a % signed_b) as u32]
+    });
+    let expected: Vec<u32> = expected.collect();
+    for arch in MACHINES.map(|arch| arch.parse::<ArchId>().unwrap()) {
+        let mut source = KernelSource::new("divides", arch);
+        let mut builder = KernelBuilder::new(&mut source);
+        let [x, y, results] = ["x", "y", "results"].map(|name| builder.buffer::<u32>(name));
+        let i = builder.global_id(0);
+        let (x, y) = (builder.load(x, i), builder.load(y, i));
+        let each = [
+            builder.ins().udiv(x, y),
+            builder.ins().urem(x, y),
+            builder.ins().sdiv(x, y),
+            builder.ins().srem(x, y),
+        ];
+        for (number, result) in (0..).zip(each) {
+            let at = builder.ins().imul_imm_s(i, 4);
+            let at = builder.ins().iadd_imm_s(at, number);
+            builder.store(results, at, result);
+        }
+        builder.return_();
+        builder.finalize().unwrap();
+        let kernel = source.compile(&CompileOptions::default()).unwrap();
+        for tier in [Tier::Interpreter, Tier::Native] {
+            let device = device(arch, tier);
+            let [x, y] = [&a, &b].map(|data| device.buffer_from_slice(data).unwrap());
+            let results = device.buffer_zeroed::<u32>(4 * a.len()).unwrap();
+            let args = [Arg::from(&x), Arg::from(&y), Arg::from(&results)];
+            device.launch(&kernel, LaunchConfig::grid_1d(a.len()), &args).unwrap();
+            assert_eq!(device.read(&results).unwrap(), expected, "{arch}, {tier:?}");
+        }
+    }
+}

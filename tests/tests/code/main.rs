@@ -11,6 +11,7 @@ mod functions;
 mod groups;
 mod growth;
 mod harpbench;
+mod host_code;
 mod integers;
 mod modules;
 mod pressure;

@@ -44,7 +44,7 @@ const CRATES: [(&str, Floors); 11] = [
         &[
             &["class", "shape"],
             &["body", "rows"],
-            &["rules"],
+            &["faint", "rules"],
             &["frame", "observe", "region"],
             &["begin", "code", "homes", "live"],
             &["emit", "record", "stats", "waiting"],

@@ -6,7 +6,7 @@ use harp_isa::Opcode;
 
 use super::values::{Val, Vectors};
 use super::{Emitter, aligned};
-use crate::body::Src;
+use crate::body::{Src, divides};
 use crate::class::Class;
 use crate::code;
 use crate::frame::{Leave, at, scratch};
@@ -18,6 +18,8 @@ fn is_scalar(opcode: Opcode) -> bool {
         opcode,
         Opcode::Div
             | Opcode::Mod
+            | Opcode::Divs
+            | Opcode::Mods
             | Opcode::Mulh
             | Opcode::Mulhu
             | Opcode::Shl
@@ -69,7 +71,7 @@ impl Emitter<'_, '_> {
             sources.iter().map(|&src| self.executed_source(src)).unzip();
         let classes: Vec<Class> = vals.iter().map(|val| val.class).collect();
         let class = self.rules.mapped(opcode, &classes);
-        if matches!(opcode, Opcode::Div | Opcode::Mod | Opcode::Divs | Opcode::Mods) {
+        if divides(opcode) {
             self.leave_if_zero(sources[1]);
         }
         if let Class::Const(_) = class {
@@ -158,15 +160,7 @@ impl Emitter<'_, '_> {
         let b = words.get(1).copied().unwrap_or(a);
         let width = i64::from(self.shape.word.bits());
         match opcode {
-            Opcode::Div | Opcode::Mod => {
-                let one = self.constant(1);
-                let zero = self.b.ins().icmp_imm_s(IntCC::Equal, b, 0);
-                let divisor = self.b.ins().select(zero, one, b);
-                match opcode {
-                    Opcode::Div => self.b.ins().udiv(a, divisor),
-                    _ => self.b.ins().urem(a, divisor),
-                }
-            }
+            _ if divides(opcode) => self.divide_words(opcode, a, b),
             Opcode::Mulhu if self.shape.bytes() == 8 => self.b.ins().umulhi(a, b),
             Opcode::Mulh if self.shape.bytes() == 8 => self.b.ins().smulhi(a, b),
             Opcode::Mulhu | Opcode::Mulh => {
@@ -349,7 +343,8 @@ impl Emitter<'_, '_> {
                 | Opcode::Itof
                 | Opcode::Utof
         ) || opcode == Opcode::Ffma && self.has_fma
-            || self.does_short_floats(opcode);
+            || self.does_short_floats(opcode)
+            || narrow && divides(opcode);
         if !known {
             return None;
         }
@@ -358,6 +353,7 @@ impl Emitter<'_, '_> {
         for k in 0..self.shape.vectors() {
             let words: Vec<Value> = sources.iter().map(|vectors| vectors[k]).collect();
             result.push(match opcode {
+                _ if divides(opcode) => self.divide_vectors(opcode, words[0], words[1]),
                 Opcode::Fmin | Opcode::Fmax => self.extreme(opcode, words[0], words[1]),
                 Opcode::Ftoi => {
                     let x = self.as_floats(words[0]);

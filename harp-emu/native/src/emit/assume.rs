@@ -73,9 +73,14 @@ impl Emitter<'_, '_> {
             let distance = e.distance(stride, lane);
             e.load_host(host, distance, access)
         };
-        let first = word(self, 0);
+        let mut first = word(self, 0);
         let step = class.stride().unwrap_or(0);
         let mut differ = self.constant(0);
+        if let Class::Const(value) = class {
+            let wanted = self.constant(value);
+            differ = self.b.ins().bxor(first, wanted);
+            first = wanted;
+        }
         for lane in 1..self.shape.lanes {
             let here = word(self, lane);
             let distance = self.constant(step.wrapping_mul(lane as u64));

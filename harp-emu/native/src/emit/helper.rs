@@ -162,6 +162,7 @@ impl Code<'_> {
         } else {
             self.each_lane(|e, _, address| e.check(address));
         }
+        self.by_vectors(done);
         self.in_all_lanes();
         self.b.ins().jump(done, &[]);
     }
@@ -174,8 +175,9 @@ impl Code<'_> {
             let bad = self.any_outside();
             let [some_bad, all_usable] = self.branch(bad);
             self.b.switch_to_block(all_usable);
-            if !self.is_store {
-                self.load_at_once(bits, done);
+            match self.is_store {
+                true => self.store_at_once(bits, done),
+                false => self.load_at_once(bits, done),
             }
             self.for_each_lane(bits, Self::access_lane);
             self.b.ins().jump(done, &[]);
@@ -195,9 +197,99 @@ impl Code<'_> {
         let are_many = self.b.ins().icmp_imm_s(IntCC::SignedGreaterThanOrEqual, count, MANY_LANES);
         let [many, few] = self.branch(are_many);
         self.b.switch_to_block(many);
+        self.by_vectors(done);
         self.in_all_lanes();
         self.b.ins().jump(done, &[]);
         self.b.switch_to_block(few);
+    }
+
+    /// Stores vectors, if all lanes execute, whose addresses have all been checked, and goes to `done`.
+    fn store_at_once(&mut self, bits: Value, done: Block) {
+        let full = self.shape.full().cast_signed();
+        let is_full = self.b.ins().icmp_imm_s(IntCC::Equal, bits, full);
+        let [all, some] = self.branch(is_full);
+        self.b.switch_to_block(all);
+        self.by_vectors(done);
+        self.b.ins().jump(some, &[]);
+        self.b.switch_to_block(some);
+    }
+
+    /// Where the lanes of each vector access consecutive words, or load the same word, as those of a row of a small block
+    /// do, accesses a vector at a time and goes to `done`.
+    fn by_vectors(&mut self, done: Block) {
+        if !self.shape.is_whole() || self.access.bytes != self.shape.bytes() {
+            return;
+        }
+        let bytes = self.shape.bytes();
+        let steps = self.vector(|i| (bytes * i) as u64);
+        let zero = self.vector(|_| 0);
+        let each = self.b.create_block();
+        // The first vector tells most others.
+        let distances = self.distances(0);
+        let differ = self.b.ins().bxor(distances, steps);
+        let are_others = self.b.ins().vany_true(differ);
+        let [others, rows] = self.branch(are_others);
+        self.b.switch_to_block(rows);
+        self.unless_all(steps, each);
+        for k in 0..self.shape.vectors() {
+            let place = 16 * k as i32;
+            let address = self.address(k * self.shape.per_vector());
+            let host = self.b.ins().iadd(self.memory, address);
+            let ty = self.shape.int_vector();
+            if self.is_store {
+                let words = self.b.ins().load(ty, aligned(), self.frame, scratch(1) + place);
+                self.b.ins().store(guest(), words, host, 0);
+            } else {
+                let words = self.b.ins().load(ty, guest(), host, 0);
+                self.b.ins().store(aligned(), words, self.frame, scratch(3) + place);
+            }
+        }
+        self.b.ins().jump(done, &[]);
+        self.b.switch_to_block(others);
+        if self.is_store {
+            self.b.ins().jump(each, &[]);
+        } else {
+            let are_others = self.b.ins().vany_true(distances);
+            let same = self.b.create_block();
+            self.b.ins().brif(are_others, each, &[], same, &[]);
+            self.b.switch_to_block(same);
+            self.unless_all(zero, each);
+            for k in 0..self.shape.vectors() {
+                let word = self.word(k * self.shape.per_vector());
+                let words = self.b.ins().splat(self.shape.int_vector(), word);
+                self.b.ins().store(aligned(), words, self.frame, scratch(3) + 16 * k as i32);
+            }
+            self.b.ins().jump(done, &[]);
+        }
+        self.b.switch_to_block(each);
+    }
+
+    /// Goes to `each` unless the lanes of all other vectors but the first are at these distances, too.
+    fn unless_all(&mut self, distances: Value, each: Block) {
+        let differ: Vec<Value> = (1..self.shape.vectors())
+            .map(|k| {
+                let here = self.distances(k);
+                self.b.ins().bxor(here, distances)
+            })
+            .collect();
+        if differ.is_empty() {
+            return;
+        }
+        let differ = self.fold(&differ, |b, x, y| b.ins().bor(x, y));
+        let differs = self.b.ins().vany_true(differ);
+        let go_on = self.b.create_block();
+        self.b.ins().brif(differs, each, &[], go_on, &[]);
+        self.b.switch_to_block(go_on);
+    }
+
+    /// How far the lanes' addresses of a vector are from its first lane's.
+    fn distances(&mut self, vector: usize) -> Value {
+        let ty = self.shape.int_vector();
+        let place = scratch(0) + 16 * vector as i32;
+        let addresses = self.b.ins().load(ty, aligned(), self.frame, place);
+        let first = self.b.ins().extractlane(addresses, 0);
+        let first = self.b.ins().splat(ty, first);
+        self.b.ins().isub(addresses, first)
     }
 
     /// If all lanes load consecutive words, loads them at once and goes to `done`.

@@ -10,7 +10,7 @@
 //! | module | contents |
 //! |---|---|
 //! | `values` | registers and predicates in their forms |
-//! | `alu`, `predicates`, `memory` | what instructions do |
+//! | `alu`, `divide`, `predicates`, `memory` | what instructions do |
 //! | `helper` | functions that regions call for accesses that would take much code |
 //! | `assume` | what is assumed of their results, and guarded |
 //! | `late` | the order of instructions without effects |
@@ -27,6 +27,7 @@ mod alu;
 mod assume;
 mod block;
 mod control;
+mod divide;
 mod few;
 mod helper;
 mod lane;
@@ -52,7 +53,7 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
 
 use crate::frame::at;
 use crate::homes::homes;
-use crate::live::Live;
+use crate::live::{Live, Reads, live as live_in};
 use crate::region::{Key, Region};
 use crate::rows::Rows;
 use crate::rules::Rules;
@@ -83,6 +84,8 @@ struct Emitter<'a, 'b> {
     shape: Shape,
     region: &'a Region,
     live: &'a Live,
+    /// What host code reads or writes back.
+    touched: Live,
     memory_bytes: u64,
     has_fma: bool,
     call_conv: CallConv,
@@ -167,6 +170,7 @@ pub(crate) fn emit(
         shape,
         region,
         live,
+        touched: live_in(region, rules, Reads::Touched(live)),
         memory_bytes,
         has_fma,
         call_conv,

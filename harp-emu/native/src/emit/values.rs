@@ -401,6 +401,6 @@ impl Emitter<'_, '_> {
 }
 
 /// The order of bytes when vectors are read as others.
-fn little() -> MemFlagsData {
+pub(super) fn little() -> MemFlagsData {
     MemFlagsData::new().with_endianness(ir::Endianness::Little)
 }

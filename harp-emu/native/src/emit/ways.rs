@@ -55,7 +55,9 @@ impl Emitter<'_, '_> {
             expected.only_active = !self.at.state.waiting_read(&self.at.inst, false);
         }
         let needed = self.needed_at(0);
-        for r in bits_of(self.region.registers & needed.regs) {
+        // What nobody asks for may be anything.
+        let touched = self.touched[&key].first().map_or(u64::MAX, |bits| bits.regs);
+        for r in bits_of(self.region.registers & needed.regs & touched) {
             let index = usize::from(r);
             let class = self.at.state.regs[index];
             match class {
