@@ -150,12 +150,11 @@ pub(crate) fn observed(frame: &Frame<'_>, shape: Shape, live: u64, head: &Inst) 
     if shape.lanes == 1 {
         return state;
     }
-    let link = shape.arch.gprs().saturating_sub(1);
     let waiting_read = state.waiting_read(head, *frame.active == shape.full());
     for r in (0..shape.arch.all_gprs()).filter(|r| live >> r & 1 != 0) {
         let lanes = if waiting_read >> r & 1 == 0 { *frame.active } else { shape.full() };
         state.regs[usize::from(r)] = match class_of(frame, shape, r, lanes) {
-            Class::Uniform if r == link => {
+            Class::Uniform if usize::from(r) == shape.link() => {
                 let first = lanes.trailing_zeros() as usize % 64;
                 Class::Const(lane_of(&frame.registers, r, first, &shape))
             }
