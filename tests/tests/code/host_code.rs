@@ -1,26 +1,16 @@
 //! How much of programs runs in host code once it is there.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic like the tests themselves")]
 
-use std::error::Error;
-
 use harp_bench::scalar::{Measured, programs};
 use harp_isa::ArchId;
 use harp_jit::{CompileOptions, Kernel};
 use harp_runtime::{Device, DeviceConfig};
-use harp_spirv::SpirvModule;
 use rayon::prelude::*;
+
+use super::scalar::read;
 
 /// Instructions after which a device knows a program.
 const WARM: u64 = 3_000_000;
-
-fn read(
-    module: &[u8],
-    kernel: &str,
-    arch: ArchId,
-    options: &CompileOptions,
-) -> Result<Kernel, Box<dyn Error>> {
-    Ok(SpirvModule::parse(module)?.kernel(kernel, arch)?.compile(options)?)
-}
 
 /// The part of a program's instructions that host code issues in the last of many runs.
 fn share(program: &Measured, arch: ArchId) -> f64 {

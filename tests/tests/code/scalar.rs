@@ -17,7 +17,8 @@ const LANES: [u8; 2] = [4, 32];
 /// The most instructions in the code of any program, and issued by it, relative to those without shared registers.
 const MOST_INSTRUCTIONS: f64 = 1.03;
 
-fn read(
+/// Compiles a kernel of a module.
+pub(super) fn read(
     module: &[u8],
     kernel: &str,
     arch: ArchId,
