@@ -153,18 +153,12 @@ pub(crate) fn observed(frame: &Frame<'_>, shape: Shape, live: u64, head: &Inst) 
     let waiting_read = state.waiting_read(head, *frame.active == shape.full());
     for r in (0..shape.arch.all_gprs()).filter(|r| live >> r & 1 != 0) {
         let lanes = if waiting_read >> r & 1 == 0 { *frame.active } else { shape.full() };
-        state.regs[usize::from(r)] = match class_of(frame, shape, r, lanes) {
-            Class::Uniform if usize::from(r) == shape.link() => {
-                let first = lanes.trailing_zeros() as usize % 64;
-                Class::Const(lane_of(&frame.registers, r, first, &shape))
-            }
-            class => class,
-        };
+        state.regs[usize::from(r)] = class_of(frame, shape, r, lanes);
     }
     state
 }
 
-/// What these lanes of a register have in common now.
+/// What these lanes of a register have in common now. Of an address to return to, which is mostly the same, also the value.
 pub(crate) fn class_of(frame: &Frame<'_>, shape: Shape, r: u8, lanes: u64) -> Class {
     let words = bits_of(lanes)
         .map(|lane| (u64::from(lane), lane_of(&frame.registers, r, usize::from(lane), &shape)));
@@ -173,10 +167,12 @@ pub(crate) fn class_of(frame: &Frame<'_>, shape: Shape, r: u8, lanes: u64) -> Cl
     let stride = neighbours.map_or(0, |((_, one), (_, other))| other.wrapping_sub(one));
     let mut firsts = words.map(|(lane, word)| word.wrapping_sub(stride.wrapping_mul(lane)));
     let first = firsts.next().unwrap_or(0);
-    if firsts.all(|other| shape.cut(other) == shape.cut(first)) {
-        Class::of_stride(Some(shape.cut(stride)))
-    } else {
-        Class::Vector
+    if !firsts.all(|other| shape.cut(other) == shape.cut(first)) {
+        return Class::Vector;
+    }
+    match Class::of_stride(Some(shape.cut(stride))) {
+        Class::Uniform if usize::from(r) == shape.link() => Class::Const(shape.cut(first)),
+        class => class,
     }
 }
 

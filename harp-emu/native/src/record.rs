@@ -9,7 +9,6 @@ use crate::body::Body;
 use crate::class::Class;
 use crate::observe::{Fetcher, class_of};
 use crate::region::Key;
-use crate::rows::lane_of;
 use crate::shape::Shape;
 
 /// How a tier records.
@@ -241,11 +240,7 @@ impl Recorder {
         if (loading.warp, loading.next) != (warp, key.pc) || !key.full {
             return;
         }
-        let mut class = class_of(frame, shape, loading.dst, shape.full());
-        // Where a function returns to is mostly the same.
-        if class == Class::Uniform && usize::from(loading.dst) == shape.link() {
-            class = Class::Const(lane_of(&frame.registers, loading.dst, 0, &shape));
-        }
+        let class = class_of(frame, shape, loading.dst, shape.full());
         let known = self.seen.loaded.entry(loading.pc).or_insert(class);
         *known = known.join(class);
     }

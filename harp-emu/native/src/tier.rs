@@ -450,13 +450,12 @@ impl CoreCode {
         known.regions.retain(|other| !Arc::ptr_eq(other, &translated));
         if known.regions.len() < before {
             stats.given_up += 1;
+            known.failures += u32::from(fails || is_short);
             let head = translated.region.head;
             let assumed = translated.rules.assumed;
             let place = known.hot(head.pc);
             place.patience += if fails || is_short { 2 } else { 0 };
-            let is_refused = place.patience > MOST_PATIENCE;
-            known.failures += u32::from(fails || is_short);
-            if is_refused {
+            if place.patience > MOST_PATIENCE {
                 known.refused.insert(head);
             } else if fails {
                 known.assumed.insert(head, assumed.less());
