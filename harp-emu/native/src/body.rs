@@ -1,7 +1,8 @@
 //! Instructions in the form in which they are translated: families with an operation, so that immediates and
 //! registers, base and extension share the code.
 
-use harp_isa::{Gpr, Instruction, Op, Opcode, Operand, Pred, Sharing};
+use cranelift_codegen::ir::AtomicRmwOp;
+use harp_isa::{Gpr, Instruction, Op, Opcode, Pred, Sharing};
 
 use crate::class::Class;
 use crate::shape::Shape;
@@ -56,6 +57,15 @@ pub(crate) struct Access {
     pub(crate) aligned: bool,
 }
 
+/// How an atomic operation changes memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Update {
+    /// To what is there combined with a register.
+    Combine(AtomicRmwOp),
+    /// To a register, if the destination's old value is there.
+    Compare,
+}
+
 /// What an instruction does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Body {
@@ -98,6 +108,14 @@ pub(crate) enum Body {
         offset: u64,
         access: Access,
     },
+    /// `dst` := what is at an address and is changed at the same time.
+    Atomic {
+        update: Update,
+        dst: u8,
+        address: u8,
+        value: u8,
+        bytes: usize,
+    },
     /// A constant of the warp or the machine: `csr` number `index`.
     Csr {
         dst: u8,
@@ -126,11 +144,9 @@ pub(crate) enum Body {
     },
     Split,
     Join,
-    /// The interpreter does it, and control goes on. It writes one general register at most, and reads those of `reads`,
-    /// as bits.
+    /// The interpreter does it, and control goes on. It writes one general register and reads none.
     Foreign {
-        dst: Option<u8>,
-        reads: u64,
+        dst: u8,
     },
     /// A `bar`: the core does it, and control goes on. It reads the barrier's number and how many warps it is for.
     Barrier {
@@ -239,9 +255,11 @@ impl Inst {
             Body::Shuffle { dst, value, from } => (vec![value, from], Some(dst)),
             Body::Jump { link, .. } => (Vec::new(), link),
             Body::JumpTo { link, target } => (vec![target], link),
-            Body::Foreign { dst, reads } => {
-                ((0..64).filter(|r| reads >> r & 1 != 0).collect(), dst)
+            Body::Atomic { update, dst, address, value, .. } => {
+                let expected = (update == Update::Compare).then_some(dst);
+                ([address, value].into_iter().chain(expected).collect(), Some(dst))
             }
+            Body::Foreign { dst } => (Vec::new(), Some(dst)),
             Body::Barrier { id, warps } => (vec![id, warps], None),
             Body::Nop | Body::Logic { .. } | Body::Split | Body::Join | Body::Unknown => {
                 (Vec::new(), None)
@@ -315,13 +333,16 @@ fn body(op: Op, next: u64, shape: Shape) -> Body {
         access: Access { bytes, signed: false, aligned },
     };
     let by = |rel: i64| shape.cut(next.wrapping_add_signed(rel));
-    let mut reads = 0;
-    op.for_each_operand(|operand| {
-        if let Operand::Gpr(r) = operand {
-            reads |= 1u64 << r.index();
-        }
-    });
-    let foreign = |dst: Gpr| Body::Foreign { dst: Some(dst.index()), reads };
+    let word = shape.bytes();
+    let atomic = |update, dst: Gpr, address: Gpr, value: Gpr, bytes| Body::Atomic {
+        update,
+        dst: dst.index(),
+        address: address.index(),
+        value: value.index(),
+        bytes,
+    };
+    let combine =
+        |op, dst, address, value, bytes| atomic(Update::Combine(op), dst, address, value, bytes);
     match op {
         Op::Nop {} => Body::Nop,
         Op::Neg { dst, src }
@@ -408,7 +429,7 @@ fn body(op: Op, next: u64, shape: Shape) -> Body {
         Op::Csr { dst, index: index @ (0..=5 | 8 | 9) } => {
             Body::Csr { dst: dst.index(), index: index.unsigned_abs() as u8 }
         }
-        Op::Csr { dst, index: 6 } => foreign(dst),
+        Op::Csr { dst, index: 6 } => Body::Foreign { dst: dst.index() },
         Op::Ballot { dst, src, index: index @ 0..=1 } => {
             Body::Ballot { dst: dst.index(), src: src.index(), index: index.unsigned_abs() as u8 }
         }
@@ -424,26 +445,26 @@ fn body(op: Op, next: u64, shape: Shape) -> Body {
         Op::Split {} => Body::Split,
         Op::Join {} => Body::Join,
         Op::Bar { id, warps } => Body::Barrier { id: id.index(), warps: warps.index() },
-        Op::AmoAdd { dst, .. }
-        | Op::AmoAnd { dst, .. }
-        | Op::AmoOr { dst, .. }
-        | Op::AmoXor { dst, .. }
-        | Op::AmoMin { dst, .. }
-        | Op::AmoMax { dst, .. }
-        | Op::AmoMinu { dst, .. }
-        | Op::AmoMaxu { dst, .. }
-        | Op::AmoSwap { dst, .. }
-        | Op::Cas { dst, .. }
-        | Op::AmoAddw { dst, .. }
-        | Op::AmoAndw { dst, .. }
-        | Op::AmoOrw { dst, .. }
-        | Op::AmoXorw { dst, .. }
-        | Op::AmoMinw { dst, .. }
-        | Op::AmoMaxw { dst, .. }
-        | Op::AmoMinuw { dst, .. }
-        | Op::AmoMaxuw { dst, .. }
-        | Op::AmoSwapw { dst, .. }
-        | Op::Casw { dst, .. } => foreign(dst),
+        Op::AmoAdd { dst, addr, value } => combine(AtomicRmwOp::Add, dst, addr, value, word),
+        Op::AmoAnd { dst, addr, value } => combine(AtomicRmwOp::And, dst, addr, value, word),
+        Op::AmoOr { dst, addr, value } => combine(AtomicRmwOp::Or, dst, addr, value, word),
+        Op::AmoXor { dst, addr, value } => combine(AtomicRmwOp::Xor, dst, addr, value, word),
+        Op::AmoMin { dst, addr, value } => combine(AtomicRmwOp::Smin, dst, addr, value, word),
+        Op::AmoMax { dst, addr, value } => combine(AtomicRmwOp::Smax, dst, addr, value, word),
+        Op::AmoMinu { dst, addr, value } => combine(AtomicRmwOp::Umin, dst, addr, value, word),
+        Op::AmoMaxu { dst, addr, value } => combine(AtomicRmwOp::Umax, dst, addr, value, word),
+        Op::AmoSwap { dst, addr, value } => combine(AtomicRmwOp::Xchg, dst, addr, value, word),
+        Op::Cas { dst, addr, new } => atomic(Update::Compare, dst, addr, new, word),
+        Op::AmoAddw { dst, addr, value } => combine(AtomicRmwOp::Add, dst, addr, value, 4),
+        Op::AmoAndw { dst, addr, value } => combine(AtomicRmwOp::And, dst, addr, value, 4),
+        Op::AmoOrw { dst, addr, value } => combine(AtomicRmwOp::Or, dst, addr, value, 4),
+        Op::AmoXorw { dst, addr, value } => combine(AtomicRmwOp::Xor, dst, addr, value, 4),
+        Op::AmoMinw { dst, addr, value } => combine(AtomicRmwOp::Smin, dst, addr, value, 4),
+        Op::AmoMaxw { dst, addr, value } => combine(AtomicRmwOp::Smax, dst, addr, value, 4),
+        Op::AmoMinuw { dst, addr, value } => combine(AtomicRmwOp::Umin, dst, addr, value, 4),
+        Op::AmoMaxuw { dst, addr, value } => combine(AtomicRmwOp::Umax, dst, addr, value, 4),
+        Op::AmoSwapw { dst, addr, value } => combine(AtomicRmwOp::Xchg, dst, addr, value, 4),
+        Op::Casw { dst, addr, new } => atomic(Update::Compare, dst, addr, new, 4),
         Op::Csr { .. }
         | Op::Ballot { .. }
         | Op::Halt {}

@@ -73,8 +73,9 @@ fn block(region: &Region, rules: Rules, key: Key, reads: Reads<'_>, live: &Live)
     let mut found: Vec<Bits> = Vec::new();
     for (inst, (all, garbage)) in block.insts.iter().zip(kills).rev() {
         bits = before(bits, inst, all).without(garbage);
-        if let (Reads::Touched(_), false, Some(dst)) = (reads, all, inst.registers().1) {
-            bits.regs |= 1 << dst;
+        if let (Reads::Touched(_), false) = (reads, all) {
+            bits.regs |= inst.registers().1.map_or(0, |dst| 1 << dst);
+            bits.preds |= inst.pred_written().map_or(0, |dst| 1 << dst);
         }
         found.push(bits);
     }

@@ -448,7 +448,9 @@ impl Rules {
                     state.slots.insert(slot, state.regs[usize::from(value)]);
                 }
             }
-            Body::Foreign { .. } | Body::Barrier { .. } | Body::Unknown => state.slots.clear(),
+            Body::Atomic { .. } | Body::Foreign { .. } | Body::Barrier { .. } | Body::Unknown => {
+                state.slots.clear()
+            }
             _ => {}
         }
     }

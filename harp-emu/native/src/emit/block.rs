@@ -7,7 +7,7 @@ use super::slots::Slot;
 use super::values::{PredVal, Val, Vectors};
 use super::write::Written;
 use super::{Emitter, aligned};
-use crate::body::{Body, Inst};
+use crate::body::{Access, Body, Inst};
 use crate::class::Class;
 use crate::frame::{Leave, at};
 use crate::region::{Key, Region};
@@ -196,6 +196,11 @@ impl Emitter<'_, '_> {
             }
             Body::Store { value, base, offset, access } => {
                 self.store(value, base, offset, access, lanes);
+            }
+            Body::Atomic { update, dst, address, value, bytes } => {
+                let access = Access { bytes, signed: false, aligned: true };
+                let val = self.atomic(update, (dst, address, value), access, lanes);
+                self.write(dst, val, lanes, &after);
             }
             Body::Csr { dst, index } => {
                 let val = self.csr(index);

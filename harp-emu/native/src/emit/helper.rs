@@ -11,9 +11,10 @@ use cranelift_codegen::ir::{
 use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 
-use super::parts::{LaneLoop, guest, is_beyond, load, store, vector_constant};
+use super::parts::{LaneLoop, guest, is_beyond, load, narrow, store, vector_constant};
+use super::values::Vectors;
 use super::{Emitter, aligned};
-use crate::body::Access;
+use crate::body::{Access, Update};
 use crate::frame::{Leave, at, scratch};
 use crate::rules::Lanes;
 use crate::shape::{Shape, VECTOR_BYTES};
@@ -23,11 +24,21 @@ use crate::shape::{Shape, VECTOR_BYTES};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Helper {
     access: Access,
-    /// Whether it stores the words in scratch vector 1, lowest lane first. Otherwise it loads into scratch vector 3, and
-    /// lanes that do not execute get any word.
-    is_store: bool,
+    task: Task,
     /// Whether all lanes execute. Otherwise the frame says which.
     all: bool,
+}
+
+/// How it accesses memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Task {
+    /// Loads into scratch vector 3; lanes that do not execute get any word.
+    Load,
+    /// Stores the words in scratch vector 1, lowest lane first.
+    Store,
+    /// Does an atomic operation with the words in scratch vector 1, lowest lane first, if it compares, with those in scratch
+    /// vector 2. What was there goes into scratch vector 3.
+    Update(Update),
 }
 
 impl Emitter<'_, '_> {
@@ -39,7 +50,8 @@ impl Emitter<'_, '_> {
         lanes: Lanes,
     ) -> Vec<Value> {
         self.put_scratch(0, addresses);
-        self.call_helper(Helper { access, is_store: false, all: lanes == Lanes::All });
+        let executing = self.if_not_all(lanes);
+        self.call_helper(access, Task::Load, executing);
         self.scratch_vectors(3)
     }
 
@@ -53,10 +65,37 @@ impl Emitter<'_, '_> {
     ) {
         self.put_scratch(0, addresses);
         self.put_scratch(1, values);
-        self.call_helper(Helper { access, is_store: true, all: lanes == Lanes::All });
+        let executing = self.if_not_all(lanes);
+        self.call_helper(access, Task::Store, executing);
     }
 
-    fn call_helper(&mut self, helper: Helper) {
+    /// Updates words at any addresses and returns what was there; leaves if one is not usable. The words are the
+    /// addresses, the operation's own, and, if it compares, the expected ones.
+    pub(super) fn update(
+        &mut self,
+        update: Update,
+        words: &[Vectors],
+        access: Access,
+        lanes: Lanes,
+    ) -> Vec<Value> {
+        words.iter().enumerate().for_each(|(number, words)| self.put_scratch(number, words));
+        let mut executing = self.if_not_all(lanes);
+        if self.at.inst.is_once() {
+            let bits = self.executing_bits();
+            let negated = self.b.ins().ineg(bits);
+            executing = Some(self.b.ins().band(bits, negated));
+        }
+        self.call_helper(access, Task::Update(update), executing);
+        self.scratch_vectors(3)
+    }
+
+    /// The lanes that execute, if these are not all.
+    fn if_not_all(&mut self, lanes: Lanes) -> Option<Value> {
+        (lanes != Lanes::All).then(|| self.executing_bits())
+    }
+
+    fn call_helper(&mut self, access: Access, task: Task, executing: Option<Value>) {
+        let helper = Helper { access, task, all: executing.is_none() };
         let known = self.helpers.iter().find(|(other, _)| *other == helper);
         let function = known.map(|(_, function)| *function).unwrap_or_else(|| {
             let index = u32::try_from(self.helpers.len()).unwrap_or(u32::MAX);
@@ -69,8 +108,7 @@ impl Emitter<'_, '_> {
             function
         });
         let frame = self.frame;
-        if !helper.all {
-            let executing = self.executing_bits();
+        if let Some(executing) = executing {
             self.b.ins().store(aligned(), executing, frame, at!(executing));
         }
         if self.rules.leaves {
@@ -112,9 +150,9 @@ impl Helper {
         let memory = b.ins().load(types::I64, aligned(), frame, at!(memory));
         let last = memory_bytes.checked_sub(self.access.bytes as u64);
         let (usable, outside) = (b.create_block(), b.create_block());
-        let Helper { access, is_store, .. } = self;
+        let Helper { access, task, .. } = self;
         let mut code =
-            Code { b, shape, access, is_store, last: last.unwrap_or(0), frame, memory, outside };
+            Code { b, shape, access, task, last: last.unwrap_or(0), frame, memory, outside };
         match last {
             None => {
                 code.b.ins().jump(outside, &[]);
@@ -142,7 +180,7 @@ struct Code<'b> {
     b: FunctionBuilder<'b>,
     shape: Shape,
     access: Access,
-    is_store: bool,
+    task: Task,
     /// The last usable address.
     last: u64,
     frame: Value,
@@ -162,8 +200,13 @@ impl Code<'_> {
         } else {
             self.each_lane(|e, _, address| e.check(address));
         }
-        self.by_vectors(done);
-        self.in_all_lanes();
+        if let Task::Update(_) = self.task {
+            let bits = self.b.ins().iconst(types::I64, self.shape.full().cast_signed());
+            self.for_each_lane(bits, Self::access_lane);
+        } else {
+            self.by_vectors(done);
+            self.in_all_lanes();
+        }
         self.b.ins().jump(done, &[]);
     }
 
@@ -175,9 +218,10 @@ impl Code<'_> {
             let bad = self.any_outside();
             let [some_bad, all_usable] = self.branch(bad);
             self.b.switch_to_block(all_usable);
-            match self.is_store {
-                true => self.store_at_once(bits, done),
-                false => self.load_at_once(bits, done),
+            match self.task {
+                Task::Load => self.load_at_once(bits, done),
+                Task::Store => self.store_at_once(bits, done),
+                Task::Update(_) => {}
             }
             self.for_each_lane(bits, Self::access_lane);
             self.b.ins().jump(done, &[]);
@@ -236,7 +280,7 @@ impl Code<'_> {
             let address = self.address(k * self.shape.per_vector());
             let host = self.b.ins().iadd(self.memory, address);
             let ty = self.shape.int_vector();
-            if self.is_store {
+            if self.task == Task::Store {
                 let words = self.b.ins().load(ty, aligned(), self.frame, scratch(1) + place);
                 self.b.ins().store(guest(), words, host, 0);
             } else {
@@ -246,7 +290,7 @@ impl Code<'_> {
         }
         self.b.ins().jump(done, &[]);
         self.b.switch_to_block(others);
-        if self.is_store {
+        if self.task == Task::Store {
             self.b.ins().jump(each, &[]);
         } else {
             let are_others = self.b.ins().vany_true(distances);
@@ -355,7 +399,7 @@ impl Code<'_> {
     /// The access in all lanes, at addresses that have been checked.
     fn in_all_lanes(&mut self) {
         let (per, lanes) = (self.shape.per_vector(), self.shape.lanes);
-        if self.is_store {
+        if self.task == Task::Store {
             return self.each_lane(Self::access_lane);
         }
         // Words that are stored one by one would be slow to read as a vector.
@@ -404,12 +448,38 @@ impl Code<'_> {
     fn access_lane(&mut self, here: Value, address: Value) {
         let (int, access) = (self.shape.int(), self.access);
         let host = self.b.ins().iadd(self.memory, address);
-        if self.is_store {
-            let word = self.b.ins().load(int, aligned(), here, scratch(1));
-            store(&mut self.b, int, (word, host, 0), access);
-        } else {
-            let word = load(&mut self.b, int, (host, 0), access);
-            self.b.ins().store(aligned(), word, here, scratch(3));
+        match self.task {
+            Task::Load => {
+                let word = load(&mut self.b, int, (host, 0), access);
+                self.b.ins().store(aligned(), word, here, scratch(3));
+            }
+            Task::Store => {
+                let word = self.b.ins().load(int, aligned(), here, scratch(1));
+                store(&mut self.b, int, (word, host, 0), access);
+            }
+            Task::Update(update) => {
+                let old = self.update_word(update, here, host);
+                let is_half = self.b.func.dfg.value_type(old) != int;
+                let old = if is_half { self.b.ins().uextend(int, old) } else { old };
+                self.b.ins().store(aligned(), old, here, scratch(3));
+            }
+        }
+    }
+
+    /// An atomic operation at an address of the host with the words in the frame moved to `here`. Returns what was there.
+    fn update_word(&mut self, update: Update, here: Value, host: Value) -> Value {
+        let (int, ty) = (self.shape.int(), narrow(self.access));
+        let word = |e: &mut Self, number| {
+            let word = e.b.ins().load(int, aligned(), here, scratch(number));
+            if ty == int { word } else { e.b.ins().ireduce(ty, word) }
+        };
+        let value = word(self, 1);
+        match update {
+            Update::Combine(op) => self.b.ins().atomic_rmw(ty, guest(), op, host, value),
+            Update::Compare => {
+                let expected = word(self, 2);
+                self.b.ins().atomic_cas(guest(), host, expected, value)
+            }
         }
     }
 
@@ -426,7 +496,7 @@ impl Code<'_> {
     /// Goes outside if an address is not usable.
     fn check(&mut self, address: Value) {
         let mut bad = is_beyond(&mut self.b, address, self.last, self.access);
-        if self.is_store {
+        if self.task != Task::Load {
             let from = self.plain_from();
             let low = self.b.ins().icmp(IntCC::UnsignedLessThan, address, from);
             bad = self.b.ins().bor(bad, low);
@@ -447,7 +517,7 @@ impl Code<'_> {
         let addresses: Vec<Value> = (0..self.shape.vectors())
             .map(|k| self.b.ins().load(ty, aligned(), self.frame, scratch(0) + 16 * k as i32))
             .collect();
-        let from = self.is_store.then(|| {
+        let from = (self.task != Task::Load).then(|| {
             let from = self.plain_from();
             let word = match self.shape.bytes() {
                 4 => self.b.ins().ireduce(types::I32, from),

@@ -7,9 +7,9 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 
 use super::parts::{LaneLoop, guest, is_beyond, load, store};
-use super::values::Val;
+use super::values::{Val, Vectors};
 use super::{Emitter, aligned};
-use crate::body::{Access, Src};
+use crate::body::{Access, Src, Update};
 use crate::class::Class;
 use crate::frame::{Leave, at, scratch};
 use crate::rules::Lanes;
@@ -326,6 +326,27 @@ impl Emitter<'_, '_> {
         self.stored_to_slot(value, base, offset, access);
         self.count_store(lanes);
         self.at.has_effect = true;
+    }
+
+    /// An atomic operation of the lanes that execute, lowest first. The registers are its destination, the address, and the
+    /// new value or the one to combine.
+    pub(super) fn atomic(
+        &mut self,
+        update: Update,
+        (dst, address, value): (u8, u8, u8),
+        access: Access,
+        lanes: Lanes,
+    ) -> Val {
+        self.begin_leaving();
+        let reads = [address, value, dst];
+        let reads = if update == Update::Compare { &reads[..] } else { &reads[..2] };
+        let vectors: Vec<Vectors> = reads.iter().map(|&r| self.executed_vectors(r)).collect();
+        let words = self.update(update, &vectors, access, lanes);
+        self.at.slots.clear();
+        self.count_load(lanes);
+        self.count_store(lanes);
+        self.at.has_effect = true;
+        Val::vector(words)
     }
 
     /// The value that stays if all lanes store to one address.

@@ -60,7 +60,7 @@ pub(super) fn is_beyond(
 }
 
 /// What an access moves.
-fn narrow(access: Access) -> Type {
+pub(super) fn narrow(access: Access) -> Type {
     match access.bytes {
         1 => types::I8,
         2 => types::I16,

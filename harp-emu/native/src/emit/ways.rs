@@ -56,8 +56,8 @@ impl Emitter<'_, '_> {
         }
         let needed = self.needed_at(0);
         // What nobody asks for may be anything.
-        let touched = self.touched[&key].first().map_or(u64::MAX, |bits| bits.regs);
-        for r in bits_of(self.region.registers & needed.regs & touched) {
+        let touched = self.touched[&key].first().copied().unwrap_or(Bits::ALL);
+        for r in bits_of(self.region.registers & needed.regs & touched.regs) {
             let index = usize::from(r);
             let class = self.at.state.regs[index];
             match class {
@@ -87,7 +87,10 @@ impl Emitter<'_, '_> {
             if self.is_shared_pred(p) {
                 let full = self.long(self.shape.full());
                 bits = self.b.ins().band(bits, full);
-            } else if self.at.state.is_uniform_pred(p) && self.shape.lanes > 1 {
+            } else if self.at.state.is_uniform_pred(p)
+                && touched.preds >> p & 1 != 0
+                && self.shape.lanes > 1
+            {
                 let differs = self.differs_among_lanes(bits);
                 bad = Some(self.either(bad, differs));
             }
