@@ -109,3 +109,29 @@ pub(crate) fn before(mut live: Bits, inst: &Inst, all: bool) -> Bits {
     live.preds |= inst.preds_read();
     live
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::region::{self, Room};
+    use crate::tests::function;
+
+    /// A predicate that is written before it is read may be anything where the region is entered, one that is written in some
+    /// lanes may not.
+    #[test]
+    fn touched_predicates_are_read_or_kept_in_some_lanes() {
+        let (rules, _, mut fetch) = function(
+            "       nop
+                    notp @p1, @p0
+              @p3 ? rtop @p2, %r1
+              @p0 ? jmpi end
+             end:   jmpr %r15
+            ",
+        );
+        let (head, room) = (Key::new(4, true), Room { inside: 100, known: 100 });
+        let unknown = State::unknown(rules.shape);
+        let region = region::form(rules, head, unknown, room, None, &mut fetch).unwrap();
+        let touched = live(&region, rules, Reads::Touched(&Live::new()));
+        assert_eq!(touched[&head][0].preds, 1 << 0 | 1 << 2 | 1 << 3);
+    }
+}

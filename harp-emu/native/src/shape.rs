@@ -78,4 +78,11 @@ impl Shape {
             WordSize::Eight => types::I64X2,
         }
     }
+
+    /// Where lane `lane` is, from the lowest address of a row.
+    pub(crate) fn distance(self, stride: u64, lane: usize) -> i32 {
+        let signed = self.word.sign_extend(stride);
+        let steps = if signed >= 0 { lane } else { self.lanes - 1 - lane };
+        i32::try_from(signed.unsigned_abs() * steps as u64).unwrap_or(i32::MAX)
+    }
 }

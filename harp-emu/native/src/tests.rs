@@ -29,6 +29,7 @@ pub(crate) fn function(text: &str) -> (Rules, Callee, impl FnMut(u64) -> Option<
 }
 
 const LANES: u8 = 32;
+const MEMORY_BYTES: u64 = 1 << 16;
 /// Where each lane's first pointer is, what it points to, and where that points to.
 const POINTERS: u64 = 0x1000;
 const CELLS: u64 = 0x2000;
@@ -92,17 +93,10 @@ stop:   halt
 /// A lane one of whose pointers is none: that from which it loads, or that to which it stores.
 type Bad = Option<(u64, bool)>;
 
-/// All that is to be the same after the program.
-fn outcome(mask: u32, bad: Bad, when: Option<When>) -> Vec<String> {
-    let arch: ArchId = "4w16/4/32/2+x".parse().unwrap();
-    let object = harp_isa::assemble(PROGRAM, arch, &[]).unwrap();
-    let image = harp_isa::link(&[&object], 0).unwrap();
-    let memory = Memory::new(arch.word(), 1 << 16).unwrap();
-    memory.write(0, &image.bytes).unwrap();
-    let put = |address: u64, word: u64| {
-        memory.write(address, &(word as u32).to_le_bytes()).unwrap();
-    };
-    put(MASK, mask.into());
+/// What the program finds in memory.
+fn pointers(mask: u32, bad: Bad) -> Vec<(u64, u64)> {
+    let mut words = vec![(MASK, mask.into())];
+    let mut put = |address, word| words.push((address, word));
     for lane in 0..u64::from(LANES) {
         // In no order that has a name.
         let cell = CELLS + 16 * (lane * 7 % 32);
@@ -117,7 +111,23 @@ fn outcome(mask: u32, bad: Bad, when: Option<When>) -> Vec<String> {
         put(target + 8, 1000 + lane);
         put(target + 12, or_bad(target + 0x1000, true));
     }
-    let mut machine = Machine::new(MachineConfig::new(arch), &memory).unwrap();
+    words
+}
+
+/// All that is to be the same after a program that finds these words in memory.
+fn outcome(program: &str, words: &[(u64, u64)], when: Option<When>) -> Vec<String> {
+    let arch: ArchId = "4w16/4/32/2+x".parse().unwrap();
+    let object = harp_isa::assemble(program, arch, &[]).unwrap();
+    let image = harp_isa::link(&[&object], 0).unwrap();
+    let memory = Memory::new(arch.word(), MEMORY_BYTES).unwrap();
+    memory.write(0, &image.bytes).unwrap();
+    for &(address, word) in words {
+        memory.write(address, &(word as u32).to_le_bytes()).unwrap();
+    }
+    let mut config = MachineConfig::new(arch);
+    // Programs that change themselves may not end.
+    config.fuel = Some(10_000);
+    let mut machine = Machine::new(config, &memory).unwrap();
     let native = when.and_then(Native::new);
     if let Some(native) = &native {
         let tier: Arc<dyn HostTier> = Arc::new(native.clone());
@@ -135,10 +145,22 @@ fn outcome(mask: u32, bad: Bad, when: Option<When>) -> Vec<String> {
             seen.push(format!("@p{p}: {:#x}", warp.pred(Pred::new(p))));
         }
     }
-    let mut bytes = vec![0; 1 << 16];
+    let mut bytes = vec![0; MEMORY_BYTES as usize];
     memory.read(0, &mut bytes).unwrap();
     seen.extend(bytes.chunks(16).map(|bytes| format!("{bytes:x?}")));
     seen
+}
+
+/// The program does the same in host code, wherever that is left.
+fn all_tiers_agree(program: &str, words: &[(u64, u64)], what: &str) {
+    let expected = outcome(program, words, None);
+    for when in [When::AtOnce, When::Leaving] {
+        let seen = outcome(program, words, Some(when));
+        let pairs = expected.iter().zip(&seen);
+        let differ: Vec<_> = pairs.filter(|(one, other)| one != other).collect();
+        assert!(differ.is_empty(), "{what}, {when:?}: {differ:#?}");
+        assert_eq!(expected.len(), seen.len());
+    }
 }
 
 #[test]
@@ -151,14 +173,72 @@ fn lanes_that_take_turns_leave_what_all_together_do() {
         let lanes = (0..u64::from(LANES)).filter(|lane| mask >> lane & 1 != 0).take(4);
         let bad = lanes.flat_map(|lane| [Some((lane, false)), Some((lane, true))]);
         for bad in bad.chain([None]) {
-            let expected = outcome(mask, bad, None);
-            for when in [When::AtOnce, When::Leaving] {
-                let seen = outcome(mask, bad, Some(when));
-                let pairs = expected.iter().zip(&seen);
-                let differ: Vec<_> = pairs.filter(|(one, other)| one != other).collect();
-                assert!(differ.is_empty(), "lanes {mask:#x}, {bad:?}, {when:?}: {differ:#?}");
-                assert_eq!(expected.len(), seen.len());
-            }
+            all_tiers_agree(PROGRAM, &pointers(mask, bad), &format!("lanes {mask:#x}, {bad:?}"));
+        }
+    }
+}
+
+/// Where the program that follows finds the address.
+const BASE: u64 = 0x800;
+
+/// Loads and stores around an address, in two rounds, at a distance from lane to lane.
+fn around(stride: i64) -> String {
+    format!(
+        "
+        .perm x
+        .entry
+        .global
+boot:   ldi %r2, #32
+        jalis %ra, %r2, all
+all:    ldi %r14, #2
+        csr %r1, #0
+        ldi %r0, #0x800
+        ld %r2, %r0, #0
+        muli %r3, %r1, #{stride}
+        add %r2, %r2, %r3
+        rtop @p2, %r14
+        add %r10, %r14, %r1
+round:  ld %r4, %r2, #4
+        addi %r10, %r10, #1
+        ldb %r5, %r2, #9
+        ld %r6, %r2, #-8
+        st %r10, %r2, #0
+        ldh %r7, %r2, #1
+        add %r10, %r10, %r4
+        st %r10, %r2, #8
+        stb %r10, %r2, #-3
+        sth %r10, %r2, #13
+        ld %r8, %r2, #8
+        amoadd %r9, %r2, %r10
+  @p2 ? ld %r11, %r2, #12
+  @p2 ? st %r11, %r2, #-4
+        addi %r2, %r2, #4
+        ld %r12, %r2, #8
+        st %r12, %r2, #-8
+        subi %r14, %r14, #1
+        rtop @p3, %r14
+  @p3 ? jmpi round
+        ldi %r0, stop
+        jmprt %r0
+stop:   halt
+"
+    )
+}
+
+#[test]
+fn accesses_around_an_address_trap_where_each_does() {
+    if Native::new(When::AtOnce).is_none() {
+        return;
+    }
+    for stride in [0, 4, 12, -4_i64, -16] {
+        let span = stride * (i64::from(LANES) - 1);
+        // Where code is, too.
+        let ends = [0, 0x60, MEMORY_BYTES as i64, -0x8000].map(|end| end - span.max(0));
+        let near = ends.into_iter().flat_map(|end| (end - 24..=end + 24).step_by(4));
+        for base in near.chain([0x1002, 0x1000, 0x1000 - span]) {
+            let words = [(BASE, base.cast_unsigned())];
+            let what = format!("base {base:#x}, stride {stride}");
+            all_tiers_agree(&around(stride), &words, &what);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What is assumed of results, and the guards that leave if it does not hold.
 
-use cranelift_codegen::ir::InstBuilder;
 use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{InstBuilder, Value};
 use harp_isa::Opcode;
 
 use super::Emitter;
@@ -63,32 +63,19 @@ impl Emitter<'_, '_> {
     }
 
     /// Loads a word in each lane, from a row of which all lanes are to yield a value of this class.
-    pub(super) fn load_as_seen(&mut self, mut address: Val, access: Access, class: Class) -> Val {
-        let stride = address.class.stride().unwrap_or(0);
-        let lowest = self.lowest(&mut address, stride);
-        let bad = self.outside(lowest, access, self.rules.span(stride), false);
-        self.leave_if(bad, Leave::Access);
-        let host = self.host_address(lowest);
-        let word = |e: &mut Self, lane| {
-            let distance = e.distance(stride, lane);
-            e.load_host(host, distance, access)
+    pub(super) fn load_as_seen(
+        &mut self,
+        place: (Value, i32),
+        stride: u64,
+        access: Access,
+        class: Class,
+    ) -> Val {
+        let vectors = self.load_row(place, stride, access);
+        let first = match class {
+            Class::Const(value) => self.constant(value),
+            _ => self.lane_of(&vectors, 0),
         };
-        let mut first = word(self, 0);
-        let step = class.stride().unwrap_or(0);
-        let mut differ = self.constant(0);
-        if let Class::Const(value) = class {
-            let wanted = self.constant(value);
-            differ = self.b.ins().bxor(first, wanted);
-            first = wanted;
-        }
-        for lane in 1..self.shape.lanes {
-            let here = word(self, lane);
-            let distance = self.constant(step.wrapping_mul(lane as u64));
-            let wanted = if step == 0 { first } else { self.b.ins().iadd(first, distance) };
-            let differs = self.b.ins().bxor(here, wanted);
-            differ = self.b.ins().bor(differ, differs);
-        }
-        let bad = self.b.ins().icmp_imm_s(IntCC::NotEqual, differ, 0);
+        let bad = self.differ_from(&vectors, class);
         self.leave_if(bad, Leave::Guard);
         Val { class, scalar: Some(first), vectors: None }
     }

@@ -3,6 +3,7 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
 
+use super::check::Checked;
 use super::slots::Slot;
 use super::values::{PredVal, Val, Vectors};
 use super::write::Written;
@@ -28,6 +29,8 @@ pub(super) struct Local {
     pub(super) homed: u64,
     /// The registers that may differ from those in memory.
     pub(super) changed: u64,
+    /// Addresses that can be accessed.
+    pub(super) checked: Vec<Checked>,
 }
 
 impl Local {
@@ -40,6 +43,7 @@ impl Local {
             written_regs: 0,
             homed: 0,
             changed,
+            checked: Vec::new(),
         }
     }
 }

@@ -1,17 +1,14 @@
-//! Loads and stores.
-//!
-//! Every address that is used is compared with the size of memory before; what is outside, misaligned, or concerns
-//! code leaves.
+//! Loads and stores. What is outside of memory, misaligned, or concerns code leaves.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 
-use super::parts::{LaneLoop, guest, is_beyond, load, store};
+use super::parts::{LaneLoop, guest, load, store};
 use super::values::{Val, Vectors};
 use super::{Emitter, aligned};
 use crate::body::{Access, Src, Update};
 use crate::class::Class;
-use crate::frame::{Leave, at, scratch};
+use crate::frame::{Leave, scratch};
 use crate::rules::Lanes;
 use harp_isa::{Opcode, Sharing};
 
@@ -19,13 +16,25 @@ impl Emitter<'_, '_> {
     pub(super) fn load(&mut self, base: u8, offset: u64, access: Access, lanes: Lanes) -> Val {
         self.begin_leaving();
         self.count_load(lanes);
-        let address = self.address(base, offset, access, lanes);
+        let mut address = self.address(base, offset, access, lanes);
         let seen = self.rules.loaded(&self.at.state, &self.at.inst, lanes);
         if let Some(known) = self.in_slot(base, offset, access, seen.unwrap_or(Class::Vector)) {
             return known;
         }
-        let val = match seen {
-            Some(class) if class != Class::Vector => self.load_as_seen(address, access, class),
+        let reached = self.reach(base, offset, access, false);
+        let val = match (seen, reached) {
+            (Some(class), _) if class != Class::Vector => {
+                let stride = address.class.stride().unwrap_or(0);
+                let place = reached.unwrap_or_else(|| self.row_at(&mut address, stride, access));
+                self.load_as_seen(place, stride, access, class)
+            }
+            (_, Some(place)) if address.class.is_uniform() => {
+                Val::uniform(self.load_host(place.0, place.1, access))
+            }
+            (_, Some(place)) => {
+                let stride = address.class.stride().unwrap_or(0);
+                Val::vector(self.load_row(place, stride, access))
+            }
             _ => self.load_from(address, access, lanes),
         };
         self.loaded_from_slot(base, offset, access, &val);
@@ -58,10 +67,8 @@ impl Emitter<'_, '_> {
                 Val::uniform(self.load_at(place, access))
             }
             (Class::Affine(stride), Lanes::All) if self.rules.is_row(stride, access) => {
-                let lowest = self.lowest(&mut address, stride);
-                let bad = self.outside(lowest, access, self.rules.span(stride), false);
-                self.leave_if(bad, Leave::Access);
-                Val::vector(self.load_row(lowest, stride, access))
+                let place = self.row_at(&mut address, stride, access);
+                Val::vector(self.load_row(place, stride, access))
             }
             (Class::Affine(stride), _) if self.rules.is_row(stride, access) => {
                 self.load_row_or_each(address, stride, access)
@@ -73,65 +80,12 @@ impl Emitter<'_, '_> {
         }
     }
 
-    /// The address, or 0 if it is not to be used.
-    fn unless(&mut self, bad: Value, place: Value) -> Value {
-        if self.known(bad) == Some(0) {
-            return place;
-        }
-        let zero = self.constant(0);
-        self.b.ins().select(bad, zero, place)
-    }
-
-    /// The lowest address of a row.
-    pub(super) fn lowest(&mut self, address: &mut Val, stride: u64) -> Value {
-        let first = self.scalar(address);
-        if self.shape.word.sign_extend(stride) >= 0 {
-            return first;
-        }
-        let span = self.constant(self.rules.span(stride));
-        self.b.ins().isub(first, span)
-    }
-
-    /// Whether an access at `place`, and others up to `span` bytes higher, are not inside of memory, or misaligned, or,
-    /// for a store, not plain.
-    pub(super) fn outside(
-        &mut self,
-        place: Value,
-        access: Access,
-        span: u64,
-        store: bool,
-    ) -> Value {
-        let needed = span + access.bytes as u64;
-        let Some(last) = self.memory_bytes.checked_sub(needed) else {
-            return self.b.ins().iconst(types::I8, 1);
-        };
-        let mut bad = match self.known(place) {
-            Some(place) => {
-                let place = self.shape.cut(place);
-                let is_odd = access.aligned && !place.is_multiple_of(access.bytes as u64);
-                let is_bad = place > last || is_odd;
-                self.b.ins().iconst(types::I8, i64::from(is_bad))
-            }
-            None => is_beyond(&mut self.b, place, last, access),
-        };
-        if store {
-            let from = self.plain_from();
-            let low = self.b.ins().icmp(IntCC::UnsignedLessThan, place, from);
-            bad = self.b.ins().bor(bad, low);
-        }
-        bad
-    }
-
-    /// The first address of plain stores, as a word.
-    fn plain_from(&mut self) -> Value {
-        let ty = self.shape.int();
-        self.b.ins().load(ty, aligned(), self.frame, at!(plain_from))
-    }
-
-    pub(super) fn host_address(&mut self, place: Value) -> Value {
-        let place = self.lengthen(place);
-        let memory = self.memory;
-        self.b.ins().iadd(memory, place)
+    /// Where the lowest word of a row is, for loads of all lanes; leaves if one of the words cannot be loaded.
+    fn row_at(&mut self, address: &mut Val, stride: u64, access: Access) -> (Value, i32) {
+        let lowest = self.lowest(address, stride);
+        let bad = self.outside(lowest, access, self.rules.span(stride), false);
+        self.leave_if(bad, Leave::Access);
+        (self.host_address(lowest), 0)
     }
 
     /// Loads from a guest address that has been checked.
@@ -161,28 +115,30 @@ impl Emitter<'_, '_> {
         store(&mut self.b, int, (value, address, distance), access);
     }
 
-    /// Where lane `lane` is, from the lowest address of a row.
-    pub(super) fn distance(&self, stride: u64, lane: usize) -> i32 {
-        let signed = self.shape.word.sign_extend(stride);
-        let steps = if signed >= 0 { lane } else { self.shape.lanes - 1 - lane };
-        i32::try_from(signed.unsigned_abs() * steps as u64).unwrap_or(i32::MAX)
-    }
-
     /// Whether each vector of a row is one of memory.
     fn is_consecutive(&self, stride: u64, access: Access) -> bool {
         access.bytes == self.shape.bytes() && stride == access.bytes as u64 && self.shape.is_whole()
     }
 
-    fn load_row(&mut self, lowest: Value, stride: u64, access: Access) -> Vec<Value> {
+    /// Loads a row whose lowest word is at that address of the host.
+    pub(super) fn load_row(
+        &mut self,
+        (address, distance): (Value, i32),
+        stride: u64,
+        access: Access,
+    ) -> Vec<Value> {
         let ty = self.shape.int_vector();
-        let address = self.host_address(lowest);
         if self.is_consecutive(stride, access) {
             return (0..self.shape.vectors())
-                .map(|k| self.b.ins().load(ty, guest(), address, 16 * k as i32))
+                .map(|k| self.b.ins().load(ty, guest(), address, distance + 16 * k as i32))
                 .collect();
         }
+        if self.calls_for_rows {
+            let address = self.b.ins().iadd_imm_s(address, i64::from(distance));
+            return self.call_for_row(address, stride, access);
+        }
         self.assemble(|e, lane| {
-            let distance = e.distance(stride, lane);
+            let distance = distance + e.shape.distance(stride, lane);
             e.load_host(address, distance, access)
         })
     }
@@ -222,7 +178,10 @@ impl Emitter<'_, '_> {
                 let vectors = e.vectors(&mut address);
                 e.gather(&vectors, access, Lanes::Some)
             },
-            |e| e.load_row(lowest, stride, access),
+            |e| {
+                let address = e.host_address(lowest);
+                e.load_row((address, 0), stride, access)
+            },
         );
         Val::vector(values)
     }
@@ -250,7 +209,8 @@ impl Emitter<'_, '_> {
                     |e| {
                         let bad = e.outside(first, access, span, false);
                         e.leave_if(bad, Leave::Access);
-                        e.load_row(first, stride, access)
+                        let address = e.host_address(first);
+                        e.load_row((address, 0), stride, access)
                     },
                 )
             },
@@ -295,23 +255,33 @@ impl Emitter<'_, '_> {
         let stores_one = lanes != Lanes::Some || self.reg(value).class.is_uniform();
         match (address.class, lanes) {
             (class, _) if class.is_uniform() && stores_one => {
-                let place = self.scalar(&mut address);
-                let bad = self.outside(place, access, 0, true);
                 let last = self.last_lane(value);
-                self.leave_if_executing(bad, Leave::Access);
-                self.if_executing(lanes, |e| {
-                    let address = e.host_address(place);
-                    e.store_host(last, address, 0, access);
-                });
+                if let Some((host, distance)) = self.reach(base, offset, access, true) {
+                    self.if_executing(lanes, |e| e.store_host(last, host, distance, access));
+                } else {
+                    let place = self.scalar(&mut address);
+                    let bad = self.outside(place, access, 0, true);
+                    self.leave_if_executing(bad, Leave::Access);
+                    self.if_executing(lanes, |e| {
+                        let address = e.host_address(place);
+                        e.store_host(last, address, 0, access);
+                    });
+                }
             }
             (Class::Affine(stride), Lanes::All | Lanes::AllOrNone)
                 if self.rules.is_row(stride, access) =>
             {
-                let lowest = self.lowest(&mut address, stride);
-                let bad = self.outside(lowest, access, self.rules.span(stride), true);
                 let values = self.reg_vectors(value);
-                self.leave_if_executing(bad, Leave::Access);
-                self.if_executing(lanes, |e| e.store_row(&values, lowest, stride, access));
+                let place = match self.reach(base, offset, access, true) {
+                    Some(place) => place,
+                    None => {
+                        let lowest = self.lowest(&mut address, stride);
+                        let bad = self.outside(lowest, access, self.rules.span(stride), true);
+                        self.leave_if_executing(bad, Leave::Access);
+                        (self.host_address(lowest), 0)
+                    }
+                };
+                self.if_executing(lanes, |e| e.store_row(&values, place, stride, access));
             }
             (Class::Affine(stride), _) if self.rules.is_row(stride, access) => {
                 let values = self.executed_vectors(value);
@@ -366,17 +336,27 @@ impl Emitter<'_, '_> {
         }
     }
 
-    fn store_row(&mut self, values: &[Value], lowest: Value, stride: u64, access: Access) {
-        let address = self.host_address(lowest);
+    /// Stores a row whose lowest word is at that address of the host.
+    fn store_row(
+        &mut self,
+        values: &[Value],
+        (address, distance): (Value, i32),
+        stride: u64,
+        access: Access,
+    ) {
         if self.is_consecutive(stride, access) {
             for (k, &v) in values.iter().enumerate() {
-                self.b.ins().store(guest(), v, address, 16 * k as i32);
+                self.b.ins().store(guest(), v, address, distance + 16 * k as i32);
             }
             return;
         }
+        if self.calls_for_rows {
+            let address = self.b.ins().iadd_imm_s(address, i64::from(distance));
+            return self.call_to_store_row(values, address, stride, access);
+        }
         for lane in 0..self.shape.lanes {
             let word = self.lane_of(values, lane);
-            let distance = self.distance(stride, lane);
+            let distance = distance + self.shape.distance(stride, lane);
             self.store_host(word, address, distance, access);
         }
     }

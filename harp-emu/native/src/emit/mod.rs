@@ -11,6 +11,7 @@
 //! |---|---|
 //! | `values` | registers and predicates in their forms |
 //! | `alu`, `divide`, `predicates`, `memory` | what instructions do |
+//! | `check` | whether addresses can be accessed |
 //! | `helper` | functions that regions call for accesses that would take much code |
 //! | `assume` | what is assumed of their results, and guarded |
 //! | `late` | the order of instructions without effects |
@@ -26,6 +27,7 @@
 mod alu;
 mod assume;
 mod block;
+mod check;
 mod control;
 mod divide;
 mod few;
@@ -59,7 +61,7 @@ use crate::rows::Rows;
 use crate::rules::Rules;
 use crate::shape::Shape;
 use block::At;
-use helper::Helper;
+use helper::{Helper, has_many_rows};
 use ways::WayOut;
 
 /// Accesses of the frame, registers and predicates.
@@ -110,6 +112,8 @@ struct Emitter<'a, 'b> {
     slot_variables: BTreeMap<(u8, u64), (Variable, Vec<Variable>)>,
     /// Places so far at which it may be left in any case.
     places: i64,
+    /// Whether rows of words that are no neighbours are accessed by helpers.
+    calls_for_rows: bool,
 }
 
 /// Host code that is not compiled yet.
@@ -189,6 +193,7 @@ pub(crate) fn emit(
         ways_out: Vec::new(),
         slot_variables: BTreeMap::new(),
         places: 0,
+        calls_for_rows: has_many_rows(region, rules),
     };
     emitter.ways_in();
     for &key in region.blocks.keys() {

@@ -1,19 +1,13 @@
-//! Functions that regions call for accesses to addresses that may lie anywhere: done where they are, such an access takes a
-//! thousand bytes of host code for 32 lanes, and a region has many. The functions keep all registers of the host, so
-//! that a region loses nothing by a call but the way of addresses and values through the frame.
+//! Accesses to addresses that may lie anywhere.
 
-use cranelift_codegen::Context;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{
-    self, AbiParam, Block, ExtFuncData, ExternalName, InstBuilder, Signature, UserExternalName,
-    UserFuncName, Value, types,
-};
-use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
-use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
+use cranelift_frontend::FunctionBuilder;
 
-use super::parts::{LaneLoop, guest, is_beyond, load, narrow, store, vector_constant};
-use super::values::Vectors;
-use super::{Emitter, aligned};
+use super::super::parts::{LaneLoop, guest, is_beyond, load, narrow, store, vector_constant};
+use super::super::values::Vectors;
+use super::super::{Emitter, aligned};
+use super::Helper;
 use crate::body::{Access, Update};
 use crate::frame::{Leave, at, scratch};
 use crate::rules::Lanes;
@@ -22,7 +16,7 @@ use crate::shape::{Shape, VECTOR_BYTES};
 /// What such a function does, with the addresses in scratch vector 0. Where one of them is not usable it does nothing but
 /// say so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Helper {
+pub(in super::super) struct Anywhere {
     access: Access,
     task: Task,
     /// Whether all lanes execute. Otherwise the frame says which.
@@ -43,7 +37,7 @@ enum Task {
 
 impl Emitter<'_, '_> {
     /// Loads from any addresses; leaves if one is not usable.
-    pub(super) fn gather(
+    pub(in super::super) fn gather(
         &mut self,
         addresses: &[Value],
         access: Access,
@@ -51,12 +45,12 @@ impl Emitter<'_, '_> {
     ) -> Vec<Value> {
         self.put_scratch(0, addresses);
         let executing = self.if_not_all(lanes);
-        self.call_helper(access, Task::Load, executing);
+        self.access_anywhere(access, Task::Load, executing);
         self.scratch_vectors(3)
     }
 
     /// Stores to any addresses; leaves if one is not usable.
-    pub(super) fn scatter(
+    pub(in super::super) fn scatter(
         &mut self,
         addresses: &[Value],
         values: &[Value],
@@ -66,12 +60,12 @@ impl Emitter<'_, '_> {
         self.put_scratch(0, addresses);
         self.put_scratch(1, values);
         let executing = self.if_not_all(lanes);
-        self.call_helper(access, Task::Store, executing);
+        self.access_anywhere(access, Task::Store, executing);
     }
 
     /// Updates words at any addresses and returns what was there; leaves if one is not usable. The words are the
     /// addresses, the operation's own, and, if it compares, the expected ones.
-    pub(super) fn update(
+    pub(in super::super) fn update(
         &mut self,
         update: Update,
         words: &[Vectors],
@@ -85,7 +79,7 @@ impl Emitter<'_, '_> {
             let negated = self.b.ins().ineg(bits);
             executing = Some(self.b.ins().band(bits, negated));
         }
-        self.call_helper(access, Task::Update(update), executing);
+        self.access_anywhere(access, Task::Update(update), executing);
         self.scratch_vectors(3)
     }
 
@@ -94,20 +88,9 @@ impl Emitter<'_, '_> {
         (lanes != Lanes::All).then(|| self.executing_bits())
     }
 
-    fn call_helper(&mut self, access: Access, task: Task, executing: Option<Value>) {
-        let helper = Helper { access, task, all: executing.is_none() };
-        let known = self.helpers.iter().find(|(other, _)| *other == helper);
-        let function = known.map(|(_, function)| *function).unwrap_or_else(|| {
-            let index = u32::try_from(self.helpers.len()).unwrap_or(u32::MAX);
-            let name = UserExternalName { namespace: 0, index };
-            let name = ExternalName::user(self.b.func.declare_imported_user_function(name));
-            let signature = self.b.import_signature(signature());
-            let data = ExtFuncData { name, signature, colocated: true, patchable: false };
-            let function = self.b.import_function(data);
-            self.helpers.push((helper, function));
-            function
-        });
-        let frame = self.frame;
+    fn access_anywhere(&mut self, access: Access, task: Task, executing: Option<Value>) {
+        let all = executing.is_none();
+        let (frame, memory) = (self.frame, self.memory);
         if let Some(executing) = executing {
             self.b.ins().store(aligned(), executing, frame, at!(executing));
         }
@@ -117,40 +100,25 @@ impl Emitter<'_, '_> {
             let here = self.or_in_any_case(never);
             self.leave_only_if(here, Leave::Access);
         }
-        self.b.ins().call(function, &[frame]);
+        self.call_helper(Helper::Anywhere(Anywhere { access, task, all }), memory);
         let outside = self.b.ins().load(types::I64, aligned(), frame, at!(outside));
         let is_outside = self.b.ins().icmp_imm_s(IntCC::NotEqual, outside, 0);
         self.leave_only_if(is_outside, Leave::Access);
     }
 }
 
-/// It takes the frame.
-fn signature() -> Signature {
-    let mut signature = Signature::new(CallConv::PreserveAll);
-    signature.params.push(AbiParam::new(types::I64));
-    signature
-}
-
-impl Helper {
-    /// The function, for machines with that much memory.
-    pub(super) fn function(
+impl Anywhere {
+    /// Emits the function, for machines with that much memory.
+    pub(super) fn body<'b>(
         self,
+        mut b: FunctionBuilder<'b>,
+        (frame, memory): (Value, Value),
         shape: Shape,
         memory_bytes: u64,
-        config: TargetFrontendConfig,
-    ) -> Context {
-        let mut context = Context::new();
-        context.func = ir::Function::with_name_signature(UserFuncName::user(0, 0), signature());
-        let mut builder = FunctionBuilderContext::new();
-        let mut b = FunctionBuilder::new(&mut context.func, &mut builder);
-        let start = b.create_block();
-        b.append_block_params_for_function_params(start);
-        b.switch_to_block(start);
-        let frame = b.block_params(start)[0];
-        let memory = b.ins().load(types::I64, aligned(), frame, at!(memory));
+    ) -> FunctionBuilder<'b> {
         let last = memory_bytes.checked_sub(self.access.bytes as u64);
         let (usable, outside) = (b.create_block(), b.create_block());
-        let Helper { access, task, .. } = self;
+        let Anywhere { access, task, .. } = self;
         let mut code =
             Code { b, shape, access, task, last: last.unwrap_or(0), frame, memory, outside };
         match last {
@@ -166,9 +134,7 @@ impl Helper {
             code.b.ins().store(aligned(), flag, frame, at!(outside));
             code.b.ins().return_(&[]);
         }
-        code.b.seal_all_blocks();
-        code.b.finalize(config);
-        context
+        code.b
     }
 }
 

@@ -1,0 +1,121 @@
+//! Accesses of words at addresses with a constant distance that are no neighbours, such as the slots of the lanes' stacks.
+
+use cranelift_codegen::ir::{InstBuilder, Value};
+use cranelift_frontend::FunctionBuilder;
+use harp_isa::Sharing;
+
+use super::super::parts::{load, store};
+use super::super::{Emitter, aligned};
+use super::Helper;
+use crate::body::{Access, Body, Inst};
+use crate::class::Class;
+use crate::frame::scratch;
+use crate::region::Region;
+use crate::rules::{MANY_REGISTERS, Rules, State};
+use crate::shape::Shape;
+
+/// An access of a word in each lane at an address of the host and at this distance from lane to lane. All addresses have been
+/// checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) struct Row {
+    access: Access,
+    stride: u64,
+    /// Whether it stores the words in scratch vector 1. Otherwise it loads into scratch vector 3.
+    is_store: bool,
+}
+
+impl Emitter<'_, '_> {
+    /// Loads a row whose lowest word is at that address of the host.
+    pub(in super::super) fn call_for_row(
+        &mut self,
+        address: Value,
+        stride: u64,
+        access: Access,
+    ) -> Vec<Value> {
+        self.call_helper(Helper::Row(Row { access, stride, is_store: false }), address);
+        self.scratch_vectors(3)
+    }
+
+    /// Stores a row.
+    pub(in super::super) fn call_to_store_row(
+        &mut self,
+        values: &[Value],
+        address: Value,
+        stride: u64,
+        access: Access,
+    ) {
+        self.put_scratch(1, values);
+        self.call_helper(Helper::Row(Row { access, stride, is_store: true }), address);
+    }
+}
+
+impl Row {
+    /// Emits the function.
+    pub(super) fn body<'b>(
+        self,
+        mut b: FunctionBuilder<'b>,
+        (frame, address): (Value, Value),
+        shape: Shape,
+    ) -> FunctionBuilder<'b> {
+        let Row { access, stride, is_store } = self;
+        let int = shape.int();
+        for lane in 0..shape.lanes {
+            let place = (address, shape.distance(stride, lane));
+            let here = (lane * shape.bytes()) as i32;
+            if is_store {
+                let word = b.ins().load(int, aligned(), frame, scratch(1) + here);
+                store(&mut b, int, (word, place.0, place.1), access);
+            }
+        }
+        if !is_store {
+            let (ty, per) = (shape.int_vector(), shape.per_vector());
+            for k in 0..shape.vectors() {
+                let mut vector = None;
+                for i in 0..per.min(shape.lanes - k * per) {
+                    let distance = shape.distance(stride, k * per + i);
+                    let word = load(&mut b, int, (address, distance), access);
+                    vector = Some(match vector {
+                        None => b.ins().scalar_to_vector(ty, word),
+                        Some(vector) => b.ins().insertlane(vector, word, i as u8),
+                    });
+                }
+                if let Some(vector) = vector {
+                    b.ins().store(aligned(), vector, frame, scratch(3) + 16 * k as i32);
+                }
+            }
+        }
+        b.ins().return_(&[]);
+        b
+    }
+}
+
+/// Whether a region has so many of them that doing them where they are would take too long to translate. It would be somewhat
+/// faster afterwards.
+pub(in super::super) fn has_many_rows(region: &Region, rules: Rules) -> bool {
+    let mut rows = 0;
+    for (key, block) in &region.blocks {
+        let mut state = block.state.clone();
+        for inst in &block.insts {
+            rows += usize::from(is_row(inst, &state, rules));
+            rules.step(&mut state, inst, key.full);
+        }
+    }
+    let most =
+        if rules.shape.arch.gprs() < MANY_REGISTERS { MANY_WORDS_OF_SLOTS } else { MANY_WORDS };
+    rows * rules.shape.lanes > most
+}
+
+/// That many words are many.
+const MANY_WORDS: usize = 768;
+/// Where there are few registers, most of what code does is to load and store slots of stacks, and helpers cost more.
+const MANY_WORDS_OF_SLOTS: usize = 8192;
+
+/// Whether an instruction accesses words that are no neighbours.
+fn is_row(inst: &Inst, state: &State, rules: Rules) -> bool {
+    let (Body::Load { base, access, .. } | Body::Store { base, access, .. }) = inst.body else {
+        return false;
+    };
+    let Class::Affine(stride) = state.regs[usize::from(base)] else { return false };
+    let is_own = stride != access.bytes as u64 && rules.is_row(stride, access);
+    is_own && inst.sharing == Sharing::Each
+}
