@@ -109,6 +109,8 @@ pub struct Frame<'a> {
     pub budget: u64,
     /// The numbers of warp and core, and how many cores there are.
     pub place: [u16; 3],
+    /// Whether the warp may pass barriers for one warp here: as long as it runs, nobody else comes to one.
+    pub passes_alone: bool,
 }
 
 /// Warps that go on behind barriers.

@@ -32,6 +32,7 @@ pub(crate) struct KernelImage {
     descriptor: u64,
     arguments: u64,
     outer_split: u64,
+    held_back: u64,
     lock_place: Option<u64>,
     launch_memory: Option<u64>,
     launch_offset: Option<u64>,
@@ -55,6 +56,7 @@ impl KernelImage {
         let (descriptor, arguments) =
             (address(harp_library::DESCRIPTOR), address(harp_library::ARGUMENTS));
         let outer_split = address(harp_library::OUTER_SPLIT);
+        let held_back = address(harp_library::HELD_BACK);
         let lock_place = form.locks.then(|| address(harp_library::LOCK_PLACE));
         let launch_memory = image.symbol(LaunchMemory::SYMBOL);
         let launch_offset = image.symbol(LaunchOffset::SYMBOL);
@@ -67,6 +69,7 @@ impl KernelImage {
             descriptor,
             arguments,
             outer_split,
+            held_back,
             lock_place,
             launch_memory,
             launch_offset,
@@ -100,6 +103,12 @@ impl KernelImage {
     /// The address of the `split` that holds surplus lanes back from the kernel.
     pub(crate) fn outer_split(&self) -> u64 {
         self.outer_split
+    }
+
+    /// The address at which the lanes that it holds back go on.
+    #[cfg(feature = "native")]
+    pub(crate) fn held_back(&self) -> u64 {
+        self.held_back
     }
 
     /// The address of the words about the lock, if the kernel takes it.

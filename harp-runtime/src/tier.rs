@@ -58,6 +58,10 @@ impl HostCode {
                     bytes: image.kernel().end - image.kernel().start,
                     arguments: KernelEntry::GLOBAL_ID_X.index() + 1,
                     returns: image.returns(),
+                    held_back: Some(harp_native::HeldBack {
+                        behind: image.held_back(),
+                        reads: harp_library::kept_registers(image.image().arch),
+                    }),
                 }),
                 None => native.clone(),
             };

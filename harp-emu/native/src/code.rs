@@ -146,6 +146,18 @@ pub(crate) fn slow_address() -> usize {
     (slow as *const ()).expose_provenance()
 }
 
+/// The address of what host code calls at a barrier for one warp: a function of the frame.
+pub(crate) fn passes_address() -> usize {
+    (passes as *const ()).expose_provenance()
+}
+
+/// Whether a warp passes the barrier at which it is, as 1 or 0.
+extern "C" fn passes(frame: *const RawFrame) -> u64 {
+    // SAFETY: as in `slow`.
+    let frame = unsafe { &*frame };
+    frame.passes().into()
+}
+
 /// Does instruction number `opcode` on the frame's scratch vectors.
 extern "C" fn slow(frame: *mut RawFrame, opcode: u32) {
     // SAFETY: host code passes the pointer that it got, which is a unique reference in `call`, and does not use the

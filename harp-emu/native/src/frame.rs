@@ -116,6 +116,9 @@ pub(crate) struct RawFrame {
     pub(crate) outside: u64,
     /// Entries of the real stack below those here.
     below: usize,
+    /// Which lanes must come to a barrier together, and whether the warp may pass those for one warp.
+    barriers: BarrierRule,
+    passes_alone: bool,
 }
 
 /// The offset of a field, as host code needs it.
@@ -133,7 +136,7 @@ pub(crate) fn scratch(number: usize) -> i32 {
 }
 
 impl RawFrame {
-    pub(crate) fn new() -> RawFrame {
+    pub(crate) fn new(barriers: BarrierRule) -> RawFrame {
         RawFrame {
             registers: 0,
             predicates: 0,
@@ -165,6 +168,8 @@ impl RawFrame {
             executing: 0,
             outside: 0,
             below: 0,
+            barriers,
+            passes_alone: false,
         }
     }
 
@@ -173,6 +178,7 @@ impl RawFrame {
         self.entry = entry as u64;
         (self.pc, self.next) = (pc, NOWHERE);
         (self.plain_from, self.budget) = (plain_from, budget);
+        self.passes_alone = false;
     }
 
     /// Takes the warp's state, apart from what is behind pointers, and what each visit begins with.
@@ -181,6 +187,7 @@ impl RawFrame {
         self.active = *frame.active;
         self.activated = frame.active_count.into();
         self.place = frame.place.map(u64::from);
+        self.passes_alone = frame.passes_alone;
         self.below = frame.stack.len().saturating_sub(COPIED);
         let here = frame.stack.len() - self.below;
         self.stack_len = here as u64;
@@ -217,12 +224,17 @@ impl RawFrame {
         }
     }
 
+    /// Whether the warp passes the barrier at which it is without waiting for others.
+    pub(crate) fn passes(&self) -> bool {
+        self.passes_alone && self.barrier[1] == 1 && self.may_wait()
+    }
+
     /// Whether all lanes have come to the barrier that must.
-    pub(crate) fn may_wait(&self, rule: BarrierRule) -> bool {
+    pub(crate) fn may_wait(&self) -> bool {
         // Who has so many entries asks the interpreter.
         let knows_lowest = self.below == 0;
         let lowest = [0, 1].map(|index| self.top().get(index).map(RawEntry::view));
-        let expected = rule.expected(self.activated as u8, lowest);
+        let expected = self.barriers.expected(self.activated as u8, lowest);
         knows_lowest && expected.is_none_or(|expected| self.active == expected)
     }
 

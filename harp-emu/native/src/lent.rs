@@ -1,6 +1,6 @@
 //! The warps that are lent to host code: what it keeps of each from one visit to the next.
 
-use harp_emu::{Frame, HostEnd, Resume};
+use harp_emu::{BarrierRule, Frame, HostEnd, Resume};
 
 use crate::frame::{Leave, NOWHERE, RawFrame};
 use crate::rows::{Held, are_rows, read_firsts};
@@ -34,9 +34,9 @@ pub(crate) struct Lent {
 
 impl Lent {
     /// A warp that was not here yet.
-    pub(crate) fn nowhere() -> Lent {
+    pub(crate) fn nowhere(barriers: BarrierRule) -> Lent {
         Lent {
-            raw: RawFrame::new(),
+            raw: RawFrame::new(barriers),
             held: Held::nothing(),
             left: None,
             number: None,

@@ -103,6 +103,6 @@ mod waiting;
 #[cfg(test)]
 mod tests;
 
-pub use native::{Calls, Native};
+pub use native::{Calls, HeldBack, Native};
 pub use shared::{USUAL, When};
 pub use stats::{LeaveCounts, TierStats};

@@ -4,9 +4,9 @@ use std::any::Any;
 use std::sync::Arc;
 
 use harp_emu::{BarrierRule, HostCode, HostTier};
-use harp_isa::ArchId;
+use harp_isa::{ArchId, Gpr};
 
-use crate::rules::{Callee, RETURNS};
+use crate::rules::{Callee, HeldLanes, RETURNS};
 use crate::shape::Shape;
 use crate::shared::{Shared, When};
 use crate::stats::TierStats;
@@ -35,6 +35,17 @@ pub struct Calls {
     pub arguments: u8,
     /// Addresses behind calls of the function; the first four are used.
     pub returns: Vec<u64>,
+    /// The lanes that do not call it where others do, if there are any.
+    pub held_back: Option<HeldBack>,
+}
+
+/// Lanes that a `split` around the calls of a function holds back from them. Nothing else in between uses the divergence stack.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldBack {
+    /// The address behind the `split`.
+    pub behind: u64,
+    /// The registers that they read, there or later, before they write them. All lanes that have called read no others, either.
+    pub reads: Vec<Gpr>,
 }
 
 impl Native {
@@ -51,7 +62,12 @@ impl Native {
             *place = Some(address);
         }
         let Calls { function: start, bytes, arguments, .. } = *calls;
-        let callee = Some(Callee { start, bytes, arguments: arguments.min(32), returns });
+        let arguments = arguments.min(32);
+        let held_back = calls.held_back.as_ref().map(|HeldBack { behind, reads }| {
+            let reads = reads.iter().fold(0, |bits, r| bits | 1u64 << r.index());
+            HeldLanes { behind: *behind, reads }
+        });
+        let callee = Some(Callee { start, bytes, arguments, returns, held_back });
         Native { shared: self.shared.clone(), callee }
     }
 

@@ -10,7 +10,7 @@ use harp_isa::MAX_ENCODED_BYTES;
 use crate::body::{Inst, Waiting};
 use crate::class::Class;
 use crate::rows::{bits_of, lane_of};
-use crate::rules::{Level, State};
+use crate::rules::{Level, Rules, State};
 use crate::shape::Shape;
 
 /// Instructions in memory.
@@ -144,13 +144,14 @@ pub(crate) fn memory_bytes(memory: MemoryWords<'_>) -> u64 {
 }
 
 /// What is seen in a warp's registers, of those that are live, and on its divergence stack.
-pub(crate) fn observed(frame: &Frame<'_>, shape: Shape, live: u64, head: &Inst) -> State {
+pub(crate) fn observed(frame: &Frame<'_>, rules: Rules, live: u64, head: &Inst) -> State {
+    let shape = rules.shape;
     let mut state = State::unknown(shape);
     state.stack = levels(frame, shape);
     if shape.lanes == 1 {
         return state;
     }
-    let waiting_read = state.waiting_read(head, *frame.active == shape.full());
+    let waiting_read = rules.waiting_read(&state, head, *frame.active == shape.full());
     for r in (0..shape.arch.all_gprs()).filter(|r| live >> r & 1 != 0) {
         let lanes = if waiting_read >> r & 1 == 0 { *frame.active } else { shape.full() };
         state.regs[usize::from(r)] = class_of(frame, shape, r, lanes);

@@ -76,9 +76,8 @@ pub(crate) struct Recorder {
     /// The warp that was last seen, and its block.
     last: Option<(u16, Key)>,
     beginnings: Beginnings,
-    /// How many instructions there are from an address to the end of its block, and whether the last one is one that
-    /// host code leaves to the interpreter.
-    spans: HashMap<u64, (u64, bool)>,
+    /// How many instructions there are from an address to the end of its block, and how it ends.
+    spans: HashMap<u64, (u64, Last)>,
     /// Instructions that were looked at, and how many of them host code leaves to the interpreter.
     issued: u64,
     foreign: u64,
@@ -90,6 +89,15 @@ pub(crate) struct Recorder {
     useless: HashSet<Key>,
     /// The rest of a block that is looked at so: the warp, where it is, and how many instructions there are.
     rest: Option<(u16, u64, u64)>,
+}
+
+/// The last instruction of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Last {
+    Plain,
+    Barrier,
+    /// One that host code leaves to the interpreter.
+    Foreign,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -190,9 +198,11 @@ impl Recorder {
             }
             Phase::Seeks(_, tries) => *tries -= 1,
         }
-        let (count, is_foreign) = self.span(key.pc, shape, frame);
+        let (count, last) = self.span(key.pc, shape, frame);
         self.issued += count;
-        self.foreign += u64::from(is_foreign);
+        // Where warps share barriers, most come to one at which others wait.
+        let is_passed = last == Last::Barrier && frame.passes_alone;
+        self.foreign += u64::from(last != Last::Plain && !is_passed);
         let looks = self.looks.entry(key.pc).or_default();
         if *looks >= LOOKS || !key.full {
             return Step::Wait(count);
@@ -245,20 +255,24 @@ impl Recorder {
         *known = known.join(class);
     }
 
-    /// How many instructions there are from `pc` to the end of its block, and whether the last one is foreign.
-    pub(crate) fn span(&mut self, pc: u64, shape: Shape, frame: &Frame<'_>) -> (u64, bool) {
+    /// How many instructions there are from `pc` to the end of its block, and how it ends.
+    pub(crate) fn span(&mut self, pc: u64, shape: Shape, frame: &Frame<'_>) -> (u64, Last) {
         *self.spans.entry(pc).or_insert_with(|| {
             let mut fetcher = Fetcher::new(shape, frame.memory);
-            let (mut at, mut count, mut is_foreign) = (pc, 0, false);
+            let (mut at, mut count, mut last) = (pc, 0, Last::Plain);
             while let Some(inst) = fetcher.fetch(at).filter(|_| count < LONGEST) {
                 count += 1;
                 at = inst.next;
-                is_foreign = inst.is_foreign();
+                last = match inst.body {
+                    Body::Barrier { .. } => Last::Barrier,
+                    Body::Foreign { .. } => Last::Foreign,
+                    _ => Last::Plain,
+                };
                 if inst.ends_block() {
                     break;
                 }
             }
-            (count.max(1), is_foreign)
+            (count.max(1), last)
         })
     }
 }

@@ -61,6 +61,17 @@ pub(crate) struct Callee {
     /// How many registers hold arguments.
     pub(crate) arguments: u8,
     pub(crate) returns: [Option<u64>; RETURNS],
+    /// Lanes that do not call it where others do.
+    pub(crate) held_back: Option<HeldLanes>,
+}
+
+/// Lanes that a split around calls holds back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HeldLanes {
+    /// The address behind the split.
+    pub(crate) behind: u64,
+    /// The registers that these lanes may read, and those that have called, too, as bits.
+    pub(crate) reads: u64,
 }
 
 impl Callee {
@@ -156,16 +167,6 @@ impl State {
 
     pub(crate) fn is_uniform_pred(&self, pred: u8) -> bool {
         self.uniform_preds >> pred & 1 != 0
-    }
-
-    /// The registers that lanes which are not active before `inst` may read, as bits.
-    pub(crate) fn waiting_read(&self, inst: &Inst, full: bool) -> u64 {
-        let Some(Waiting { depth, read }) = inst.waiting.filter(|_| !full) else {
-            return if full { 0 } else { u64::MAX };
-        };
-        // If all lanes of the machine were active before one of these splits, all others wait for the end of one.
-        let mut levels = self.stack.iter().rev().take(depth);
-        if levels.any(|level| level.was_full == Some(true)) { read } else { u64::MAX }
     }
 
     fn set_pred(&mut self, pred: u8, is_uniform: bool) {
@@ -484,20 +485,49 @@ impl Rules {
         stride.saturating_mul(self.shape.lanes as u64 - 1)
     }
 
-    /// Adds what is garbage at an address, however control has come there. Lanes that are not active have not called:
-    /// nothing is known of theirs.
+    /// The registers that lanes which are not active before `inst` may read, as bits.
+    pub(crate) fn waiting_read(self, state: &State, inst: &Inst, full: bool) -> u64 {
+        if full {
+            return 0;
+        }
+        let mut levels = state.stack.iter().rev();
+        let Waiting { depth, read } = inst.waiting.unwrap_or_default();
+        // If all lanes of the machine were active before one of these splits, all others wait for the end of one.
+        if levels.by_ref().take(depth).any(|level| level.was_full == Some(true)) {
+            return read;
+        }
+        self.held(levels.next()).map_or(u64::MAX, |held| read | held.reads)
+    }
+
+    /// All lanes that are not active, if these wait around the call of the function since that level.
+    fn held(self, level: Option<&Level>) -> Option<HeldLanes> {
+        let held = self.callee?.held_back?;
+        let level = level?;
+        (level.behind == held.behind && level.was_full == Some(true)).then_some(held)
+    }
+
+    /// Adds what is garbage at an address, however control has come there. Of lanes that are not active it is known only where
+    /// they are held back; not what they know of predicates.
     pub(crate) fn arrive(self, state: &mut State, pc: u64, full: bool) {
-        let Some(callee) = self.callee.filter(|_| full) else { return };
+        let Some(callee) = self.callee else { return };
+        if callee.start != pc && !callee.returns.contains(&Some(pc)) {
+            return;
+        }
+        if !full && self.held(state.stack.last()).is_none() {
+            return;
+        }
+        let mut garbage = self.caller_saved();
+        if !full {
+            garbage.preds = 0;
+        }
         if callee.start == pc {
             let arch = self.shape.arch;
             let shared = [KernelEntry::shared_arguments(arch), KernelEntry::shared_position(arch)];
             let own = (1u64 << callee.arguments) - 1;
             let regs = shared.into_iter().flatten().fold(own, |bits, r| bits | 1 << r.index());
-            let arguments = Bits { regs, preds: 0 };
-            state.garbage = state.garbage.or(self.caller_saved().without(arguments));
-        } else if callee.returns.contains(&Some(pc)) {
-            state.garbage = state.garbage.or(self.caller_saved());
+            garbage = garbage.without(Bits { regs, preds: 0 });
         }
+        state.garbage = state.garbage.or(garbage);
     }
 
     /// What any function may change.
@@ -558,7 +588,7 @@ impl Rules {
         state.garbage.regs >> dst & 1 != 0
             || (inst.guard.is_none() || inst.is_faint)
                 && !inst.is_once()
-                && state.waiting_read(inst, full) >> dst & 1 == 0
+                && self.waiting_read(state, inst, full) >> dst & 1 == 0
     }
 
     /// Whether the register holds the address to return to.

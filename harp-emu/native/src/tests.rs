@@ -18,7 +18,8 @@ pub(crate) fn function(text: &str) -> (Rules, Callee, impl FnMut(u64) -> Option<
     let object = harp_isa::assemble(&text, arch, &[]).unwrap();
     let code = harp_isa::link(&[&object], 0).unwrap().bytes;
     let shape = Shape::new(arch, 4);
-    let callee = Callee { start: 0, bytes: code.len() as u64, arguments: 2, returns: [None; 4] };
+    let (bytes, returns) = (code.len() as u64, [None; 4]);
+    let callee = Callee { start: 0, bytes, arguments: 2, returns, held_back: None };
     let (assumed, leaves, follows) = (Assumed::Nothing, false, false);
     let rules = Rules { shape, assumed, callee: Some(callee), leaves, follows };
     let fetch = move |pc| {
@@ -243,6 +244,43 @@ fn accesses_around_an_address_trap_where_each_does() {
     }
 }
 
+/// One warp waits at a barrier for two, another comes there and is for one only: neither goes on. At another barrier it does.
+#[test]
+fn a_barrier_for_one_warp_is_not_passed_where_others_wait() {
+    if Native::new(When::AtOnce).is_none() {
+        return;
+    }
+    for (id, goes_on) in [(5, false), (6, true)] {
+        let program = format!(
+            "
+        .perm x
+        .entry
+        .global
+boot:   ldi %r3, other
+        wspawn %r1, %r3, %r0
+        ldi %r1, #5
+        ldi %r2, #2
+        bar %r1, %r2
+        ldi %r4, #1
+        halt
+other:  ldi %r1, #{id}
+        ldi %r2, #1
+        ldi %r5, #3
+again:  bar %r1, %r2
+        addi %r4, %r4, #1
+        subi %r5, %r5, #1
+        rtop @p0, %r5
+  @p0 ? jmpi again
+        halt
+"
+        );
+        let one = outcome(&program, &[], None);
+        let rounds = if goes_on { "%r4: [Some(3), " } else { "%r4: [Some(0), " };
+        assert!(one.iter().any(|line| line.starts_with(rounds)), "{one:#?}");
+        all_tiers_agree(&program, &[], &format!("barrier {id}"));
+    }
+}
+
 /// A host may run any number of programs one after the other: each is translated, however many there were.
 #[test]
 fn programs_are_translated_however_many_there_were() {
@@ -264,7 +302,7 @@ fn programs_are_translated_however_many_there_were() {
         let image = harp_isa::link(&[&object], 0).unwrap().bytes;
         memory.write(0, &image).unwrap();
         let (bytes, returns) = (image.len() as u64, Vec::new());
-        let calls = Calls { function: 0, bytes, arguments: 0, returns };
+        let calls = Calls { function: 0, bytes, arguments: 0, returns, held_back: None };
         let tier: Arc<dyn HostTier> = Arc::new(native.for_calls(&calls));
         let mut machine = Machine::new(MachineConfig::new(arch), &memory).unwrap();
         machine.set_host_tier(&tier);

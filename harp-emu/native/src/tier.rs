@@ -325,7 +325,7 @@ impl CoreCode {
         let Entrance { number, entry, .. } = entrance;
         let warp = usize::from(frame.place[0]);
         if self.lent.len() <= warp {
-            self.lent.resize_with(warp + 1, Lent::nowhere);
+            self.lent.resize_with(warp + 1, || Lent::nowhere(self.barriers));
         }
         let (lent, translated) = (&mut self.lent[warp], &self.adopted[number].translated);
         let is_as_expected = lent.arrive(translated, [number, entry], &self.shape, frame);
@@ -389,7 +389,7 @@ impl CoreCode {
         let issued = before - lent.raw.budget;
         let (pc, left) = (lent.raw.pc, lent.raw.budget);
         let end = match why {
-            Leave::Barrier if lent.raw.may_wait(self.barriers) => End::Barrier,
+            Leave::Barrier if lent.raw.may_wait() => End::Barrier,
             Leave::Foreign | Leave::Barrier => End::Pause(1),
             // It goes on where another entry may be.
             Leave::End if left > 0 => End::Pause(0),

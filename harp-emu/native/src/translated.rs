@@ -112,7 +112,7 @@ impl Formed {
         // A known link shows where the function returns to, and what matters there.
         let mut unknown = State::unknown(shape);
         let link = shape.link();
-        unknown.regs[link] = observed(frame, shape, 1 << link, &first).regs[link];
+        unknown.regs[link] = observed(frame, rules, 1 << link, &first).regs[link];
         unknown.stack = levels(frame, shape);
         let plain = Rules { assumed: Assumed::Nothing, ..rules };
         let all = Room { inside: room.known, ..room };
@@ -120,7 +120,7 @@ impl Formed {
         // Registers that the region may only pass on do not matter to it.
         let matters = live(&trial, plain, Reads::Inside);
         let at_head = matters.get(&head).and_then(|bits| bits.first()).map_or(0, |bits| bits.regs);
-        let state = observed(frame, shape, at_head, &first);
+        let state = observed(frame, rules, at_head, &first);
         let region = region::form(rules, head, state, room, seen, &mut |pc| fetcher.fetch(pc))?;
         let live = needed(&trial, &matters, &region, plain);
         let used = region.blocks.values().flat_map(|block| &block.insts).map(|inst| inst.pc);

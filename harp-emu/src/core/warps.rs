@@ -68,6 +68,11 @@ impl<W: Word, const C: usize> Warps<W, C> {
         self.waiting.clear();
     }
 
+    /// Whether no warp waits at any barrier.
+    pub(super) fn none_waits(&self) -> bool {
+        self.waiting.iter().all(|crowd| crowd.count == 0)
+    }
+
     /// Warp `number` waits at barrier `id`, until `wanted` warps do.
     pub(super) fn wait(&mut self, number: usize, id: u64, wanted: u64, next: u64) {
         let place = self.place(id);

@@ -1,7 +1,7 @@
 //! Boot code and grid walker.
 
-use harp_isa::abi::{ArgumentBlock, GroupField, KernelEntry, LaneField};
-use harp_isa::{ArchId, Object};
+use harp_isa::abi::{ArgumentBlock, GroupField, KernelEntry, LaneField, RegisterRoles};
+use harp_isa::{ArchId, Gpr, Object};
 
 use crate::lane::{lane_definitions, with_lane};
 use crate::lock::{LOCK, lock_definitions};
@@ -29,6 +29,8 @@ pub const KERNEL: &str = "runtime.kernel";
 pub const ARGUMENTS: &str = "runtime.arguments";
 /// The label of the split that holds surplus lanes back from the kernel.
 pub const OUTER_SPLIT: &str = "hold_back";
+/// The label behind it, where those lanes go on.
+pub const HELD_BACK: &str = "held_back";
 
 /// The labels behind calls of the kernel, of which each form of the library has some.
 pub const RETURNS: [&str; 5] =
@@ -265,6 +267,17 @@ impl Registers {
         text.replace("%stride", &format!("%r{}", self.item - 1))
             .replace("%end", &format!("%r{}", self.item - 2))
     }
+}
+
+/// The registers that lanes may read behind [`HELD_BACK`], or where the kernel has returned, before they write them: what a
+/// walk over the grid keeps in callee-saved ones, and all that lanes share.
+pub fn kept_registers(arch: ArchId) -> Vec<Gpr> {
+    let Registers { item, wide } = Registers::choose(arch);
+    let first = if wide { item - 2 } else { item };
+    let roles = RegisterRoles::new(arch);
+    let shared = arch.gprs()..arch.all_gprs();
+    let own = (first..=item).chain(shared).map(Gpr::new);
+    own.chain([roles.frame_pointer(), roles.stack_pointer()]).collect()
 }
 
 #[cfg(test)]

@@ -33,6 +33,7 @@ mod words;
 
 pub use call::{CALL_CHUNK, CallWord, Callee, Ending, call};
 pub use grid::{
-    ARGUMENTS, DESCRIPTOR, Descriptor, Form, KERNEL, OUTER_SPLIT, RETURNS, Reach, Walk, assemble,
+    ARGUMENTS, DESCRIPTOR, Descriptor, Form, HELD_BACK, KERNEL, OUTER_SPLIT, RETURNS, Reach, Walk,
+    assemble, kept_registers,
 };
 pub use lock::{LOCK_PLACE, LockPlace};

@@ -206,3 +206,113 @@ fn all_divide_alike() {
         }
     }
 }
+
+/// Values of the mixing kernels that are the same in a work-group.
+const MIXED: usize = 10;
+/// Rounds in which they are mixed.
+const MIXING_ROUNDS: u32 = 20;
+
+/// Mixes values that are the same in all work-items of a group, or of the grid, more than machines have registers for, and one
+/// of each work-item's own. Groups meet at a barrier in each round.
+fn mixing_kernel(arch: ArchId, has_groups: bool) -> Kernel {
+    let mut source = KernelSource::new("mixes", arch);
+    let mut b = KernelBuilder::new(&mut source);
+    let (seeds, results) = (b.buffer::<u32>("seeds"), b.buffer::<u32>("results"));
+    let i = b.global_id(0);
+    let place = if has_groups { b.group_id(0) } else { b.word_const(0) };
+    let seed = b.load(seeds, place);
+    let own = b.load(results, i);
+    let mut initial = [seed; MIXED + 2];
+    for (j, value) in (0..).zip(&mut initial[2..]) {
+        *value = b.ins().iadd_imm_s(seed, j);
+    }
+    (initial[0], initial[1]) = (b.ins().iconst(types::I32, 0), own);
+    let [_, own, mixed @ ..] = b.loop_with(initial, |b, values| {
+        let [k, own, mixed @ ..] = values;
+        let is_end = b.ins().icmp_imm_u(IntCC::Equal, k, i64::from(MIXING_ROUNDS));
+        b.break_if(is_end);
+        if has_groups {
+            b.barrier();
+        }
+        let mut next = values;
+        next[0] = b.ins().iadd_imm_s(k, 1);
+        let own = b.ins().imul_imm_s(own, 5);
+        next[1] = b.ins().bxor(own, mixed[0]);
+        for j in 0..MIXED {
+            let three = b.ins().imul_imm_s(mixed[j], 3);
+            next[2 + j] = b.ins().iadd(three, mixed[(j + 1) % MIXED]);
+        }
+        next
+    });
+    let result = mixed.into_iter().fold(own, |result, value| b.ins().bxor(result, value));
+    b.store(results, i, result);
+    b.return_();
+    b.finalize().unwrap();
+    source.compile(&CompileOptions::default()).unwrap()
+}
+
+fn mixed(seed: u32, mut own: u32) -> u32 {
+    let mut values: [u32; MIXED] = std::array::from_fn(|j| seed.wrapping_add(j as u32));
+    for _ in 0..MIXING_ROUNDS {
+        own = own.wrapping_mul(5) ^ values[0];
+        let old = values;
+        values = std::array::from_fn(|j| old[j].wrapping_mul(3).wrapping_add(old[(j + 1) % MIXED]));
+    }
+    values.iter().fold(own, |result, value| result ^ value)
+}
+
+/// Lanes that have no work-item wait while the others run the kernel, and have one in the next group.
+#[test]
+fn lanes_without_a_work_item_keep_what_they_need() {
+    let machines = ["harp32", "harp64+x", "4w32/16/32/16+x", "4w16/8/32/2+x+s8/4", "8w32/16/8/4+x"];
+    for arch in machines.map(|id| id.parse::<ArchId>().unwrap()) {
+        let kernels = [false, true].map(|has_groups| mixing_kernel(arch, has_groups));
+        for tier in [Tier::Interpreter, Tier::Native, Tier::Recorded, Tier::Tiered] {
+            let device = device(arch, tier);
+            let lanes = usize::from(arch.lanes());
+            for size in [1, 3, lanes / 4, 5 * lanes / 8, lanes + 5] {
+                let groups = 3 * usize::from(arch.warps()) + 1;
+                let items = size * groups;
+                let seeds: Vec<u32> = (0..groups as u32).map(|group| 7 * group + 1).collect();
+                let owns: Vec<u32> =
+                    (0..items as u32).map(|item| item.wrapping_mul(item)).collect();
+                for (has_groups, kernel) in [false, true].into_iter().zip(&kernels) {
+                    let [seeds_there, results] =
+                        [&seeds, &owns].map(|data| device.buffer_from_slice(data).unwrap());
+                    let args = [Arg::from(&seeds_there), Arg::from(&results)];
+                    let config = match has_groups {
+                        true => LaunchConfig::grid_1d(items).with_groups_1d(size),
+                        false => LaunchConfig::grid_1d(items),
+                    };
+                    device.launch(kernel, config, &args).unwrap();
+                    let seed = |item: usize| seeds[if has_groups { item / size } else { 0 }];
+                    let expected: Vec<u32> = owns
+                        .iter()
+                        .enumerate()
+                        .map(|(item, &own)| mixed(seed(item), own))
+                        .collect();
+                    let what = format!("{arch}, {tier:?}, groups: {has_groups}, size {size}");
+                    assert_eq!(device.read(&results).unwrap(), expected, "{what}");
+                }
+            }
+        }
+    }
+}
+
+/// A warp that has a work-group alone does not leave host code for barriers.
+#[cfg(feature = "native")]
+#[test]
+fn barriers_of_one_warp_are_passed_in_host_code() {
+    let arch: ArchId = "4w32/16/32/16+x".parse().unwrap();
+    let kernel = mixing_kernel(arch, true);
+    let device = device(arch, Tier::Native);
+    for (size, waits) in [(8, false), (32, false), (64, true)] {
+        let seeds = device.buffer_zeroed::<u32>(100).unwrap();
+        let results = device.buffer_zeroed::<u32>(100 * size).unwrap();
+        let args = [Arg::from(&seeds), Arg::from(&results)];
+        let config = LaunchConfig::grid_1d(100 * size).with_groups_1d(size);
+        device.launch(&kernel, config, &args).unwrap();
+        let Some(stats) = device.tier_stats() else { return };
+        assert_eq!(stats.left.barrier > 0, waits, "groups of {size}: {stats:?}");
+    }
+}

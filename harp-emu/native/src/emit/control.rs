@@ -1,13 +1,14 @@
 //! Jumps, splits and joins, and the edges between blocks.
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
+use cranelift_codegen::ir::{AbiParam, Block, InstBuilder, Signature, Value, types};
 
 use super::values::{Val, Vectors};
 use super::ways::Place;
 use super::{Emitter, aligned};
 use crate::body::Body;
 use crate::class::Class;
+use crate::code;
 use crate::frame::{ENTRIES, Leave, NOWHERE, RawEntry, at};
 use crate::region::Key;
 use crate::rows::bits_of;
@@ -49,7 +50,7 @@ impl Emitter<'_, '_> {
         self.exit(Place::At(self.at.inst.pc), Leave::Foreign, needed);
     }
 
-    /// Leaves for a barrier, whose operands are those of the first active lane.
+    /// Leaves for a barrier, whose operands are those of the first active lane, unless the warp passes it alone.
     fn barrier(&mut self, id: u8, warps: u8) {
         if self.at.inst.guard.is_some() {
             return self.foreign();
@@ -70,8 +71,41 @@ impl Emitter<'_, '_> {
         for (k, word) in [id, warps, insts].into_iter().enumerate() {
             self.b.ins().store(aligned(), word, self.frame, at!(barrier) + 8 * k as i32);
         }
+        let is_for_one = self.b.ins().icmp_imm_s(IntCC::Equal, warps, 1);
+        let blocks @ [alone, on, waits] = [(); 3].map(|()| self.b.create_block());
+        self.b.ins().brif(is_for_one, alone, &[], waits, &[]);
+        self.b.switch_to_block(alone);
+        let passes = self.passes();
+        self.b.ins().brif(passes, on, &[], waits, &[]);
+        blocks.iter().for_each(|&block| self.b.seal_block(block));
+        self.in_block(on, Self::pass);
+        self.b.switch_to_block(waits);
         let needed = self.needed_at(self.at.index);
         self.exit(Place::At(self.at.inst.pc), Leave::Barrier, needed);
+    }
+
+    /// Whether the warp passes the barrier for one warp at which it is.
+    fn passes(&mut self) -> Value {
+        let active = self.active_bits();
+        self.b.ins().store(aligned(), active, self.frame, at!(active));
+        let mut signature = Signature::new(self.call_conv);
+        signature.params.push(AbiParam::new(types::I64));
+        signature.returns.push(AbiParam::new(types::I64));
+        let signature = self.b.import_signature(signature);
+        let callee = self.long(code::passes_address() as u64);
+        let call = self.b.ins().call_indirect(signature, callee, &[self.frame]);
+        self.b.inst_results(call)[0]
+    }
+
+    /// Goes on behind a barrier.
+    fn pass(&mut self) {
+        let (inst, full) = (self.at.inst, self.at.key.full);
+        let mut state = self.at.state.clone();
+        self.count_inst(lanes(&state, &inst, full));
+        self.rules.step(&mut state, &inst, full);
+        self.at.slots.clear();
+        self.rules.arrive(&mut state, inst.next, full);
+        self.go(Key::new(inst.next, full), &state);
     }
 
     /// Whether the lanes are known to agree on the guard.

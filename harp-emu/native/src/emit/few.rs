@@ -75,7 +75,7 @@ impl Emitter<'_, '_> {
             if !fits || !self.can_go_lane_by_lane(&run.after, &inst, &after) {
                 break;
             }
-            let waiting_read = run.after.waiting_read(&inst, self.at.key.full);
+            let waiting_read = self.rules.waiting_read(&run.after, &inst, self.at.key.full);
             run.reads |= reads;
             run.keeps |= dst.map_or(0, |dst| 1 << dst) & waiting_read;
             run.writes = writes;

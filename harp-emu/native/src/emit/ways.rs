@@ -52,7 +52,7 @@ impl Emitter<'_, '_> {
         let mut bad: Option<Value> = None;
         let mut expected = rows::Entry::default();
         if !key.full {
-            expected.only_active = !self.at.state.waiting_read(&self.at.inst, false);
+            expected.only_active = !self.rules.waiting_read(&self.at.state, &self.at.inst, false);
         }
         let needed = self.needed_at(0);
         // What nobody asks for may be anything.

@@ -19,6 +19,7 @@ remainder:
         ldi %r0, runtime.arguments
 hold_back:
   @p0 ? split
+held_back:
   @p1 ? jmpi remainder_end
         jali %ra, runtime.kernel
 remainder_end:

@@ -72,6 +72,7 @@ group_call:
         ld %r1, %sp, #0
 hold_back:
   @p0 ? split
+held_back:
   @p1 ? jmpi group_end
         jali %ra, runtime.kernel
 group_end:
