@@ -56,6 +56,8 @@ pub(crate) struct Seen {
     pub(crate) blocks: HashSet<Key>,
     /// What loads have yielded in all lanes.
     pub(crate) loaded: HashMap<u64, Class>,
+    /// Whether a warp came to a barrier while others waited.
+    pub(crate) waited: bool,
 }
 
 /// A load that the interpreter is about to execute: the warp, what it loads to, and what follows.
@@ -202,6 +204,7 @@ impl Recorder {
         self.issued += count;
         // Where warps share barriers, most come to one at which others wait.
         let is_passed = last == Last::Barrier && frame.passes_alone;
+        self.seen.waited |= last == Last::Barrier && !is_passed;
         self.foreign += u64::from(last != Last::Plain && !is_passed);
         let looks = self.looks.entry(key.pc).or_default();
         if *looks >= LOOKS || !key.full {

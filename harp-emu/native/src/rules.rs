@@ -254,6 +254,8 @@ pub(crate) struct Rules {
     pub(crate) leaves: bool,
     /// Whether words of memory are followed through blocks and loops: where there are few registers, values are kept there.
     pub(crate) follows: bool,
+    /// Whether barriers may turn out to be for one warp, which passes them.
+    pub(crate) passes: bool,
 }
 
 impl Rules {

@@ -21,7 +21,8 @@ pub(crate) fn function(text: &str) -> (Rules, Callee, impl FnMut(u64) -> Option<
     let (bytes, returns) = (code.len() as u64, [None; 4]);
     let callee = Callee { start: 0, bytes, arguments: 2, returns, held_back: None };
     let (assumed, leaves, follows) = (Assumed::Nothing, false, false);
-    let rules = Rules { shape, assumed, callee: Some(callee), leaves, follows };
+    let passes = true;
+    let rules = Rules { shape, assumed, callee: Some(callee), leaves, follows, passes };
     let fetch = move |pc| {
         let (instruction, size) = harp_isa::decode(code.get(pc as usize..)?, arch).ok()?;
         Some(Inst::new(pc, size, instruction, shape))

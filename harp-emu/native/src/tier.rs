@@ -548,7 +548,9 @@ impl CoreCode {
         // In tests, programs for machines with many registers see all that is done for others.
         let follows = shape.arch.gprs() < MANY_REGISTERS || when.is_at_once();
         let (callee, leaves) = (self.callee, when == When::Leaving);
-        let rules = Rules { shape, assumed, callee, leaves, follows };
+        // Where warps wait for each other, code for those that do not is in the way.
+        let passes = seen.as_ref().is_none_or(|seen| !seen.waited);
+        let rules = Rules { shape, assumed, callee, leaves, follows, passes };
         let Some(mut formed) = Formed::new(frame, shape, rules, seen.as_ref()) else {
             self.shared.state().programs.of(self.program).refused.insert(key);
             return None;

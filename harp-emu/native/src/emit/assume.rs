@@ -70,13 +70,49 @@ impl Emitter<'_, '_> {
         access: Access,
         class: Class,
     ) -> Val {
-        let vectors = self.load_row(place, stride, access);
-        let first = match class {
-            Class::Const(value) => self.constant(value),
-            _ => self.lane_of(&vectors, 0),
+        let (first, bad) = match self.calls_for_rows {
+            true => {
+                let vectors = self.load_row(place, stride, access);
+                let first = match class {
+                    Class::Const(value) => self.constant(value),
+                    _ => self.lane_of(&vectors, 0),
+                };
+                (first, self.differ_from(&vectors, class))
+            }
+            // Word by word there is nothing to put together.
+            false => self.load_words_as_seen(place, stride, access, class),
         };
-        let bad = self.differ_from(&vectors, class);
         self.leave_if(bad, Leave::Guard);
         Val { class, scalar: Some(first), vectors: None }
+    }
+
+    /// Loads the words of a row. Returns what lane 0 is to hold, and whether the lanes do not hold a value of this class.
+    fn load_words_as_seen(
+        &mut self,
+        (host, start): (Value, i32),
+        stride: u64,
+        access: Access,
+        class: Class,
+    ) -> (Value, Value) {
+        let word = |e: &mut Self, lane| {
+            let distance = start + e.shape.distance(stride, lane);
+            e.load_host(host, distance, access)
+        };
+        let mut first = word(self, 0);
+        let step = class.stride().unwrap_or(0);
+        let mut differ = self.constant(0);
+        if let Class::Const(value) = class {
+            let wanted = self.constant(value);
+            differ = self.b.ins().bxor(first, wanted);
+            first = wanted;
+        }
+        for lane in 1..self.shape.lanes {
+            let here = word(self, lane);
+            let distance = self.constant(step.wrapping_mul(lane as u64));
+            let wanted = if step == 0 { first } else { self.b.ins().iadd(first, distance) };
+            let differs = self.b.ins().bxor(here, wanted);
+            differ = self.b.ins().bor(differ, differs);
+        }
+        (first, self.b.ins().icmp_imm_s(IntCC::NotEqual, differ, 0))
     }
 }

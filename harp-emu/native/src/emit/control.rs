@@ -71,6 +71,15 @@ impl Emitter<'_, '_> {
         for (k, word) in [id, warps, insts].into_iter().enumerate() {
             self.b.ins().store(aligned(), word, self.frame, at!(barrier) + 8 * k as i32);
         }
+        if self.rules.passes {
+            self.pass_if_alone(warps);
+        }
+        let needed = self.needed_at(self.at.index);
+        self.exit(Place::At(self.at.inst.pc), Leave::Barrier, needed);
+    }
+
+    /// Goes on behind a barrier for so many warps, if the warp passes it alone.
+    fn pass_if_alone(&mut self, warps: Value) {
         let is_for_one = self.b.ins().icmp_imm_s(IntCC::Equal, warps, 1);
         let blocks @ [alone, on, waits] = [(); 3].map(|()| self.b.create_block());
         self.b.ins().brif(is_for_one, alone, &[], waits, &[]);
@@ -80,8 +89,6 @@ impl Emitter<'_, '_> {
         blocks.iter().for_each(|&block| self.b.seal_block(block));
         self.in_block(on, Self::pass);
         self.b.switch_to_block(waits);
-        let needed = self.needed_at(self.at.index);
-        self.exit(Place::At(self.at.inst.pc), Leave::Barrier, needed);
     }
 
     /// Whether the warp passes the barrier for one warp at which it is.
