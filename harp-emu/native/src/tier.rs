@@ -429,7 +429,8 @@ impl CoreCode {
         let (visits, failed) = (left.sum(), left.guard + left.entry);
         // One to a barrier, from which the warp goes on with its state in place, costs half as much as others.
         let halves = 2 * visits - left.barrier;
-        let fails = failed * 8 > visits;
+        // What fails after long is worth it all the same.
+        let fails = failed * 8 > visits && issued < WHOLE_ISSUED * failed;
         let is_short = 2 * issued < pace.least_issued * halves;
         // What was seen when it was formed is a part of what warps do by now, if visits end soon where it does not go on.
         let is_part = 2 * ended > visits && issued < WHOLE_ISSUED * visits;
@@ -566,7 +567,7 @@ const MOST_PATIENCE: u32 = 6;
 /// Where this many regions of a program were given up, none is translated any more: each costs milliseconds.
 const MOST_FAILURES: u32 = 8;
 
-/// A region is not known in part if it issues as many instructions in a visit.
+/// A region is not known in part if it issues as many instructions in a visit, and does not fail if it does so before.
 const WHOLE_ISSUED: u64 = 512;
 /// How often a program's regions are made anew because they were known in part.
 const MOST_PARTS: u32 = 4;
