@@ -9,7 +9,7 @@
 //!
 //! Guest memory is shared with other host threads, which access whole words with relaxed atomic operations. Host code
 //! does the same with the host's plain instructions, of which those on aligned words, and each aligned word of those
-//! on vectors, are not torn on x86-64; the Rust compiler does not see them.
+//! on vectors, are not torn on x86-64, and atomic ones where the guest's are; the Rust compiler does not see them.
 //!
 //! Pages of code are writable while Cranelift fills them, and from then on executable and not writable. They are freed
 //! when the last owner of the function is dropped; a call borrows the function.

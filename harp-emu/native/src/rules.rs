@@ -452,7 +452,7 @@ impl Rules {
                 }
             }
             Body::Atomic { .. } | Body::Foreign { .. } | Body::Barrier { .. } | Body::Unknown => {
-                state.slots.clear()
+                state.slots.clear();
             }
             _ => {}
         }

@@ -38,7 +38,7 @@ pub struct LeaveCounts {
     pub budget: u64,
     /// The next instruction is one that the interpreter does.
     pub foreign: u64,
-    /// The next instruction is a barrier.
+    /// The next instruction is a barrier at which the warp may have to wait.
     pub barrier: u64,
     /// An access outside of plain memory, or a misaligned one.
     pub access: u64,
