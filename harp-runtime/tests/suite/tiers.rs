@@ -316,3 +316,58 @@ fn barriers_of_one_warp_are_passed_in_host_code() {
         assert_eq!(stats.left.barrier > 0, waits, "groups of {size}: {stats:?}");
     }
 }
+
+/// Tickets that each work-item draws, and counters from which they come.
+#[cfg(feature = "native")]
+const DRAWS: u32 = 16;
+#[cfg(feature = "native")]
+const COUNTERS: u32 = 3;
+
+/// Atomic operations of cores that run at the same time: each ticket is drawn once.
+#[cfg(feature = "native")]
+#[test]
+fn cores_draw_each_ticket_once() {
+    for arch in ["4w32/16/32/4+x", "8w32/16/8/4+x", "4w16/8/4/2+x"].map(|id| id.parse().unwrap()) {
+        let mut source = KernelSource::new("draws", arch);
+        let mut b = KernelBuilder::new(&mut source);
+        let [counters, sums] = ["counters", "sums"].map(|name| b.buffer::<u32>(name));
+        let i = b.global_id(0);
+        let number = b.word_const(COUNTERS.into());
+        let counter = b.ins().urem(i, number);
+        let [zero, one] = [0, 1].map(|value| b.ins().iconst(types::I32, value));
+        let [_, sum] = b.loop_with([zero, zero], |b, [k, sum]| {
+            let is_end = b.ins().icmp_imm_u(IntCC::Equal, k, i64::from(DRAWS));
+            b.break_if(is_end);
+            let ticket = b.atomic(AtomicRmwOp::Add, counters, counter, one);
+            [b.ins().iadd(k, one), b.ins().iadd(sum, ticket)]
+        });
+        b.store(sums, i, sum);
+        b.return_();
+        b.finalize().unwrap();
+        let kernel = source.compile(&CompileOptions::default()).unwrap();
+        for tier in [Tier::Interpreter, Tier::Native, Tier::Tiered] {
+            let device =
+                Device::new(DeviceConfig { cores: 4, tier, ..DeviceConfig::new(arch) }).unwrap();
+            let items = 6000;
+            let counters = device.buffer_zeroed::<u32>(COUNTERS as usize).unwrap();
+            let sums = device.buffer_zeroed::<u32>(items).unwrap();
+            let args = [Arg::from(&counters), Arg::from(&sums)];
+            device.launch(&kernel, LaunchConfig::grid_1d(items), &args).unwrap();
+            let drawn = items as u32 / COUNTERS * DRAWS;
+            assert_eq!(device.read(&counters).unwrap(), [drawn; COUNTERS as usize], "{arch}");
+            let sums = device.read(&sums).unwrap();
+            for counter in 0..COUNTERS as usize {
+                let of_counter = sums.iter().skip(counter).step_by(COUNTERS as usize);
+                let sum = of_counter.fold(0u32, |all, &sum| all.wrapping_add(sum));
+                let all = u64::from(drawn) * u64::from(drawn - 1) / 2;
+                assert_eq!(sum, all as u32, "{arch}, {tier:?}, counter {counter}");
+            }
+            if tier == Tier::Native
+                && let Some(stats) = device.tier_stats()
+            {
+                let chunks = items as u64 / u64::from(arch.lanes());
+                assert!(stats.left.foreign < chunks, "{arch}: {stats:?}");
+            }
+        }
+    }
+}

@@ -57,46 +57,49 @@ impl Row {
         (frame, address): (Value, Value),
         shape: Shape,
     ) -> FunctionBuilder<'b> {
-        let Row { access, stride, is_store } = self;
-        let int = shape.int();
-        for lane in 0..shape.lanes {
-            let place = (address, shape.distance(stride, lane));
-            let here = (lane * shape.bytes()) as i32;
-            if is_store {
-                let word = b.ins().load(int, aligned(), frame, scratch(1) + here);
-                store(&mut b, int, (word, place.0, place.1), access);
-            }
-        }
-        if !is_store {
-            let (ty, per) = (shape.int_vector(), shape.per_vector());
-            for k in 0..shape.vectors() {
-                let mut vector = None;
-                for i in 0..per.min(shape.lanes - k * per) {
-                    let distance = shape.distance(stride, k * per + i);
-                    let word = load(&mut b, int, (address, distance), access);
-                    vector = Some(match vector {
-                        None => b.ins().scalar_to_vector(ty, word),
-                        Some(vector) => b.ins().insertlane(vector, word, i as u8),
-                    });
-                }
-                if let Some(vector) = vector {
-                    b.ins().store(aligned(), vector, frame, scratch(3) + 16 * k as i32);
-                }
-            }
+        match self.is_store {
+            true => self.stores(&mut b, frame, address, shape),
+            false => self.loads(&mut b, frame, address, shape),
         }
         b.ins().return_(&[]);
         b
     }
+
+    fn stores(self, b: &mut FunctionBuilder<'_>, frame: Value, address: Value, shape: Shape) {
+        let int = shape.int();
+        for lane in 0..shape.lanes {
+            let here = scratch(1) + (lane * shape.bytes()) as i32;
+            let word = b.ins().load(int, aligned(), frame, here);
+            store(b, int, (word, address, shape.distance(self.stride, lane)), self.access);
+        }
+    }
+
+    fn loads(self, b: &mut FunctionBuilder<'_>, frame: Value, address: Value, shape: Shape) {
+        let (int, ty, per) = (shape.int(), shape.int_vector(), shape.per_vector());
+        for k in 0..shape.vectors() {
+            let mut word = |b: &mut FunctionBuilder<'_>, i| {
+                let distance = shape.distance(self.stride, k * per + i);
+                load(b, int, (address, distance), self.access)
+            };
+            let first = word(b, 0);
+            let mut vector = b.ins().scalar_to_vector(ty, first);
+            for i in 1..per.min(shape.lanes - k * per) {
+                let word = word(b, i);
+                vector = b.ins().insertlane(vector, word, i as u8);
+            }
+            b.ins().store(aligned(), vector, frame, scratch(3) + 16 * k as i32);
+        }
+    }
 }
 
-/// Whether a region has so many of them that doing them where they are would take too long to translate. It would be somewhat
-/// faster afterwards.
+/// Whether a region has so many accesses of such words that to do them where they are, which is somewhat faster, would take too
+/// long to translate.
 pub(in super::super) fn has_many_rows(region: &Region, rules: Rules) -> bool {
     let mut rows = 0;
     for (key, block) in &region.blocks {
         let mut state = block.state.clone();
         for inst in &block.insts {
-            rows += usize::from(is_row(inst, &state, rules));
+            rows += usize::from(is_strided(inst, &state, rules));
             rules.step(&mut state, inst, key.full);
         }
     }
@@ -105,13 +108,13 @@ pub(in super::super) fn has_many_rows(region: &Region, rules: Rules) -> bool {
     rows * rules.shape.lanes > most
 }
 
-/// That many words are many.
+/// With more words than this a region has many.
 const MANY_WORDS: usize = 768;
-/// Where there are few registers, most of what code does is to load and store slots of stacks, and helpers cost more.
+/// The same where there are few registers: there most of what code does is to load and store slots of stacks.
 const MANY_WORDS_OF_SLOTS: usize = 8192;
 
-/// Whether an instruction accesses words that are no neighbours.
-fn is_row(inst: &Inst, state: &State, rules: Rules) -> bool {
+/// Whether an instruction accesses such words.
+fn is_strided(inst: &Inst, state: &State, rules: Rules) -> bool {
     let (Body::Load { base, access, .. } | Body::Store { base, access, .. }) = inst.body else {
         return false;
     };
