@@ -10,7 +10,7 @@ use harp_isa::MAX_ENCODED_BYTES;
 use crate::body::{Inst, Waiting};
 use crate::class::Class;
 use crate::rows::{bits_of, lane_of};
-use crate::rules::{Level, Rules, State};
+use crate::rules::{Assumed, Level, Rules, State};
 use crate::shape::Shape;
 
 /// Instructions in memory.
@@ -147,7 +147,7 @@ pub(crate) fn memory_bytes(memory: MemoryWords<'_>) -> u64 {
 pub(crate) fn observed(frame: &Frame<'_>, rules: Rules, live: u64, head: &Inst) -> State {
     let shape = rules.shape;
     let mut state = State::unknown(shape);
-    state.stack = levels(frame, shape);
+    state.stack = levels(frame, rules);
     if shape.lanes == 1 {
         return state;
     }
@@ -180,8 +180,10 @@ pub(crate) fn class_of(frame: &Frame<'_>, shape: Shape, r: u8, lanes: u64) -> Cl
 /// The most levels of the divergence stack that are looked at.
 const LEVELS: usize = 4;
 
-/// The splits whose entries are the topmost ones of the warp's divergence stack, the last one topmost.
-pub(crate) fn levels(frame: &Frame<'_>, shape: Shape) -> Vec<Level> {
+/// The splits whose entries are the topmost ones of the warp's divergence stack, the last one topmost. If less is assumed, those
+/// after the first one before which all lanes were active may be come to by any; if nothing is, others may lie there.
+pub(crate) fn levels(frame: &Frame<'_>, rules: Rules) -> Vec<Level> {
+    let shape = rules.shape;
     let entries = (0..frame.stack.len()).rev().filter_map(|index| frame.stack.get(index));
     let mut entries = entries.peekable();
     let mut levels = Vec::new();
@@ -196,6 +198,15 @@ pub(crate) fn levels(frame: &Frame<'_>, shape: Shape) -> Vec<Level> {
         levels.push(Level { behind: top.behind, was_full: Some(lowest.mask == shape.full()) });
     }
     levels.reverse();
+    match rules.assumed {
+        Assumed::Loads => {}
+        Assumed::Operations => {
+            let mut rest = levels.iter_mut().skip_while(|level| level.was_full != Some(true));
+            rest.next();
+            rest.for_each(|level| level.was_full = None);
+        }
+        Assumed::Nothing => levels.clear(),
+    }
     levels
 }
 

@@ -113,7 +113,7 @@ impl Formed {
         let mut unknown = State::unknown(shape);
         let link = shape.link();
         unknown.regs[link] = observed(frame, rules, 1 << link, &first).regs[link];
-        unknown.stack = levels(frame, shape);
+        unknown.stack = levels(frame, rules);
         let plain = Rules { assumed: Assumed::Nothing, ..rules };
         let all = Room { inside: room.known, ..room };
         let trial = region::form(plain, head, unknown, all, seen, &mut |pc| fetcher.fetch(pc))?;

@@ -77,7 +77,7 @@ impl Row {
     fn loads(self, b: &mut FunctionBuilder<'_>, frame: Value, address: Value, shape: Shape) {
         let (int, ty, per) = (shape.int(), shape.int_vector(), shape.per_vector());
         for k in 0..shape.vectors() {
-            let mut word = |b: &mut FunctionBuilder<'_>, i| {
+            let word = |b: &mut FunctionBuilder<'_>, i| {
                 let distance = shape.distance(self.stride, k * per + i);
                 load(b, int, (address, distance), self.access)
             };
