@@ -114,7 +114,7 @@ pub(crate) enum Body {
         dst: u8,
         address: u8,
         value: u8,
-        bytes: usize,
+        access: Access,
     },
     /// A constant of the warp or the machine: `csr` number `index`.
     Csr {
@@ -339,7 +339,7 @@ fn body(op: Op, next: u64, shape: Shape) -> Body {
         dst: dst.index(),
         address: address.index(),
         value: value.index(),
-        bytes,
+        access: Access { bytes, signed: false, aligned: true },
     };
     let combine =
         |op, dst, address, value, bytes| atomic(Update::Combine(op), dst, address, value, bytes);

@@ -224,9 +224,9 @@ impl RawFrame {
         }
     }
 
-    /// Whether the warp passes the barrier at which it is without waiting for others.
+    /// Whether the warp passes the barrier for one warp at which it is.
     pub(crate) fn passes(&self) -> bool {
-        self.passes_alone && self.barrier[1] == 1 && self.may_wait()
+        self.passes_alone && self.may_wait()
     }
 
     /// Whether all lanes have come to the barrier that must.

@@ -64,6 +64,7 @@
 //! | module | contents |
 //! |---|---|
 //! | `shape`, `body` | a machine's registers in host vectors; instructions by family |
+//! | `calls` | what programs promise about a function |
 //! | `class`, `rules`, `region`, `live`, `faint` | what is known of registers; blocks and edges; what is live; what nobody reads elsewhere |
 //! | `waiting` | what lanes that wait on the divergence stack may still read |
 //! | `homes` | which vectors are in the machine's registers between blocks |
@@ -78,6 +79,7 @@
 
 mod begin;
 mod body;
+mod calls;
 mod class;
 mod code;
 mod emit;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use harp_emu::{BarrierRule, HostCode, HostTier};
 use harp_isa::{ArchId, Gpr};
 
-use crate::rules::{Callee, HeldLanes, RETURNS};
+use crate::calls::{Callee, HeldLanes, RETURNS};
 use crate::shape::Shape;
 use crate::shared::{Shared, When};
 use crate::stats::TierStats;

@@ -8,6 +8,7 @@ use harp_isa::abi::{KernelEntry, RegisterRoles, SharedRoles};
 use harp_isa::{Gpr, Opcode, Pred, Sharing};
 
 use crate::body::{Access, Body, Compare, Inst, Src, Waiting};
+use crate::calls::{Callee, HeldLanes};
 use crate::class::Class;
 use crate::shape::Shape;
 
@@ -50,39 +51,6 @@ impl Bits {
         Bits { regs: self.regs & !other.regs, preds: self.preds & !other.preds }
     }
 }
-
-/// A function that keeps the calling convention of [`harp_isa::abi`] and returns nothing, and the addresses behind its
-/// calls, or the first of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Callee {
-    pub(crate) start: u64,
-    /// Bytes of its code.
-    pub(crate) bytes: u64,
-    /// How many registers hold arguments.
-    pub(crate) arguments: u8,
-    pub(crate) returns: [Option<u64>; RETURNS],
-    /// Lanes that do not call it where others do.
-    pub(crate) held_back: Option<HeldLanes>,
-}
-
-/// Lanes that a split around calls holds back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct HeldLanes {
-    /// The address behind the split.
-    pub(crate) behind: u64,
-    /// The registers that these lanes may read, and those that have called, too, as bits.
-    pub(crate) reads: u64,
-}
-
-impl Callee {
-    /// The address behind its code.
-    pub(crate) fn end(&self) -> u64 {
-        self.start.saturating_add(self.bytes)
-    }
-}
-
-/// The most calls of a [`Callee`] that are known.
-pub(crate) const RETURNS: usize = 4;
 
 /// Machines with this many registers or more seldom keep values in memory.
 pub(crate) const MANY_REGISTERS: u8 = 16;

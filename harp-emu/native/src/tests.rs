@@ -6,7 +6,8 @@ use harp_emu::{HostTier, Machine, MachineConfig, Memory};
 use harp_isa::{ArchId, Gpr, Pred};
 
 use crate::body::Inst;
-use crate::rules::{Assumed, Callee, Rules};
+use crate::calls::Callee;
+use crate::rules::{Assumed, Rules};
 use crate::shape::Shape;
 use crate::{Calls, Native, When};
 
@@ -41,11 +42,6 @@ const MASK: u64 = 0x800;
 
 /// In two rounds, lanes by the mask follow pointers, change what they know, and store.
 const PROGRAM: &str = "
-        .perm x
-        .entry
-        .global
-boot:   ldi %r2, #32
-        jalis %ra, %r2, all
 all:    ldi %r14, #2
 round:  csr %r1, #0
         ldi %r0, #0x800
@@ -87,9 +83,6 @@ end:    join
         subi %r14, %r14, #1
         rtop @p3, %r14
   @p3 ? jmpi round
-        ldi %r0, stop
-        jmprt %r0
-stop:   halt
 ";
 
 /// A lane one of whose pointers is none: that from which it loads, or that to which it stores.
@@ -114,6 +107,23 @@ fn pointers(mask: u32, bad: Bad) -> Vec<(u64, u64)> {
         put(target + 12, or_bad(target + 0x1000, true));
     }
     words
+}
+
+/// A program that does this in all lanes.
+fn in_all_lanes(text: &str) -> String {
+    format!(
+        "
+        .perm x
+        .entry
+        .global
+boot:   ldi %r2, #32
+        jalis %ra, %r2, all
+{text}
+        ldi %r0, stop
+        jmprt %r0
+stop:   halt
+"
+    )
 }
 
 /// All that is to be the same after a program that finds these words in memory.
@@ -175,7 +185,8 @@ fn lanes_that_take_turns_leave_what_all_together_do() {
         let lanes = (0..u64::from(LANES)).filter(|lane| mask >> lane & 1 != 0).take(4);
         let bad = lanes.flat_map(|lane| [Some((lane, false)), Some((lane, true))]);
         for bad in bad.chain([None]) {
-            all_tiers_agree(PROGRAM, &pointers(mask, bad), &format!("lanes {mask:#x}, {bad:?}"));
+            let program = in_all_lanes(PROGRAM);
+            all_tiers_agree(&program, &pointers(mask, bad), &format!("lanes {mask:#x}, {bad:?}"));
         }
     }
 }
@@ -187,11 +198,6 @@ const BASE: u64 = 0x800;
 fn around(stride: i64) -> String {
     format!(
         "
-        .perm x
-        .entry
-        .global
-boot:   ldi %r2, #32
-        jalis %ra, %r2, all
 all:    ldi %r14, #2
         csr %r1, #0
         ldi %r0, #0x800
@@ -220,9 +226,6 @@ round:  ld %r4, %r2, #4
         subi %r14, %r14, #1
         rtop @p3, %r14
   @p3 ? jmpi round
-        ldi %r0, stop
-        jmprt %r0
-stop:   halt
 "
     )
 }
@@ -240,7 +243,7 @@ fn accesses_around_an_address_trap_where_each_does() {
         for base in near.chain([0x1002, 0x1000, 0x1000 - span]) {
             let words = [(BASE, base.cast_unsigned())];
             let what = format!("base {base:#x}, stride {stride}");
-            all_tiers_agree(&around(stride), &words, &what);
+            all_tiers_agree(&in_all_lanes(&around(stride)), &words, &what);
         }
     }
 }

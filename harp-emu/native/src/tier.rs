@@ -10,13 +10,14 @@ use harp_emu::{
     BarrierRule, Frame, HostCode, HostEnd, MemoryWords, RegisterWords, Resume, Resumes,
 };
 
+use crate::calls::Callee;
 use crate::frame::Leave;
 use crate::known::Program;
 use crate::lent::Lent;
 use crate::observe::digest;
 use crate::record::{Recorder, Seen, Step};
 use crate::region::Key;
-use crate::rules::{Assumed, Callee, MANY_REGISTERS, Rules};
+use crate::rules::{Assumed, MANY_REGISTERS, Rules};
 use crate::shape::Shape;
 use crate::shared::{Shared, State, When};
 use crate::translated::{Formed, Tally, Translated};

@@ -8,6 +8,7 @@ use cranelift_codegen::isa::OwnedTargetIsa;
 use harp_emu::{Frame, MemoryWords};
 
 use crate::begin::Ways;
+use crate::calls::Callee;
 use crate::code::HostFunction;
 use crate::emit::{Emitted, emit};
 use crate::live::{Live, Reads, live};
@@ -15,7 +16,7 @@ use crate::observe::{self, Fetcher, levels, memory_bytes, observed};
 use crate::record::Seen;
 use crate::region::{self, Block, Key, Region, Room};
 use crate::rows::Rows;
-use crate::rules::{Assumed, Bits, Callee, Rules, State};
+use crate::rules::{Assumed, Bits, Rules, State};
 use crate::shape::Shape;
 use crate::stats::LeaveCounts;
 use crate::waiting::waiting;

@@ -42,7 +42,7 @@ const CRATES: [(&str, Floors); 11] = [
     (
         "harp-emu/native/src",
         &[
-            &["class", "shape"],
+            &["calls", "class", "shape"],
             &["body", "rows"],
             &["faint", "rules"],
             &["frame", "observe", "region"],

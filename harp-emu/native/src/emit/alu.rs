@@ -1,7 +1,7 @@
 //! Operations on words.
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
-use cranelift_codegen::ir::{AbiParam, InstBuilder, Signature, Value, types};
+use cranelift_codegen::ir::{AbiParam, Inst, InstBuilder, Signature, Type, Value, types};
 use harp_isa::Opcode;
 
 use super::values::{Val, Vectors};
@@ -488,14 +488,26 @@ impl Emitter<'_, '_> {
     }
 
     fn call_slow(&mut self, opcode: Opcode) {
-        let mut signature = Signature::new(self.call_conv);
-        signature.params.extend([AbiParam::new(types::I64), AbiParam::new(types::I32)]);
-        let signature = self.b.import_signature(signature);
-        let callee = self.long(code::slow_address() as u64);
         let number = Opcode::ALL.iter().position(|&other| other == opcode).unwrap_or(usize::MAX);
         let number = self.b.ins().iconst(types::I32, number as i64);
-        let frame = self.frame;
-        self.b.ins().call_indirect(signature, callee, &[frame, number]);
+        self.call_host(code::slow_address(), &[number], None);
+    }
+
+    /// Calls a function of Rust's with the frame and more arguments.
+    pub(super) fn call_host(
+        &mut self,
+        function: usize,
+        arguments: &[Value],
+        result: Option<Type>,
+    ) -> Inst {
+        let arguments = [&[self.frame], arguments].concat();
+        let mut signature = Signature::new(self.call_conv);
+        let types = arguments.iter().map(|&value| self.b.func.dfg.value_type(value));
+        signature.params.extend(types.map(AbiParam::new));
+        signature.returns.extend(result.map(AbiParam::new));
+        let signature = self.b.import_signature(signature);
+        let function = self.long(function as u64);
+        self.b.ins().call_indirect(signature, function, &arguments)
     }
 
     /// `value` of the lane that `from` names among those that execute, else the lane's own.

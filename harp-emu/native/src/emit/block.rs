@@ -8,7 +8,7 @@ use super::slots::Slot;
 use super::values::{PredVal, Val, Vectors};
 use super::write::Written;
 use super::{Emitter, aligned};
-use crate::body::{Access, Body, Inst};
+use crate::body::{Body, Inst};
 use crate::class::Class;
 use crate::frame::{Leave, at};
 use crate::region::{Key, Region};
@@ -201,8 +201,7 @@ impl Emitter<'_, '_> {
             Body::Store { value, base, offset, access } => {
                 self.store(value, base, offset, access, lanes);
             }
-            Body::Atomic { update, dst, address, value, bytes } => {
-                let access = Access { bytes, signed: false, aligned: true };
+            Body::Atomic { update, dst, address, value, access } => {
                 let val = self.atomic(update, (dst, address, value), access, lanes);
                 self.write(dst, val, lanes, &after);
             }

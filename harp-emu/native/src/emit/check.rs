@@ -148,14 +148,28 @@ impl Emitter<'_, '_> {
         let start = self.constant(span.start.cast_unsigned());
         let first = self.b.ins().iadd(base, start);
         let class = Class::of_stride(Some(stride));
-        let lowest = self.lowest(&mut Val { class, scalar: Some(first), vectors: None }, stride);
-        let bytes = (span.end - span.start).cast_unsigned() - access.bytes as u64;
-        let bad = self.outside(lowest, access, self.rules.span(stride) + bytes, store);
-        self.leave_if(bad, Leave::Access);
-        let host = self.host_address(lowest);
+        let mut first = Val { class, scalar: Some(first), vectors: None };
+        let further = (span.end - span.start).cast_unsigned() - access.bytes as u64;
+        let (host, _) = self.row_at(&mut first, stride, access, further, store);
         let checked = Checked { base, stride, span, store, host };
         self.at.local.checked.push(checked.clone());
         checked
+    }
+
+    /// Where the lowest word of a row is, as an address of the host and a distance from there. Leaves if a lane executes, and one of the words, or of those up to
+    /// `further` bytes behind, cannot be accessed.
+    pub(super) fn row_at(
+        &mut self,
+        address: &mut Val,
+        stride: u64,
+        access: Access,
+        further: u64,
+        store: bool,
+    ) -> (Value, i32) {
+        let lowest = self.lowest(address, stride);
+        let bad = self.outside(lowest, access, self.rules.span(stride) + further, store);
+        self.leave_if_executing(bad, Leave::Access);
+        (self.host_address(lowest), 0)
     }
 
     /// The address, or 0 if it is not to be used.

@@ -1,7 +1,7 @@
 //! Jumps, splits and joins, and the edges between blocks.
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{AbiParam, Block, InstBuilder, Signature, Value, types};
+use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
 
 use super::values::{Val, Vectors};
 use super::ways::Place;
@@ -84,24 +84,14 @@ impl Emitter<'_, '_> {
         let blocks @ [alone, on, waits] = [(); 3].map(|()| self.b.create_block());
         self.b.ins().brif(is_for_one, alone, &[], waits, &[]);
         self.b.switch_to_block(alone);
-        let passes = self.passes();
+        let active = self.active_bits();
+        self.b.ins().store(aligned(), active, self.frame, at!(active));
+        let call = self.call_host(code::passes_address(), &[], Some(types::I64));
+        let passes = self.b.inst_results(call)[0];
         self.b.ins().brif(passes, on, &[], waits, &[]);
         blocks.iter().for_each(|&block| self.b.seal_block(block));
         self.in_block(on, Self::pass);
         self.b.switch_to_block(waits);
-    }
-
-    /// Whether the warp passes the barrier for one warp at which it is.
-    fn passes(&mut self) -> Value {
-        let active = self.active_bits();
-        self.b.ins().store(aligned(), active, self.frame, at!(active));
-        let mut signature = Signature::new(self.call_conv);
-        signature.params.push(AbiParam::new(types::I64));
-        signature.returns.push(AbiParam::new(types::I64));
-        let signature = self.b.import_signature(signature);
-        let callee = self.long(code::passes_address() as u64);
-        let call = self.b.ins().call_indirect(signature, callee, &[self.frame]);
-        self.b.inst_results(call)[0]
     }
 
     /// Goes on behind a barrier.

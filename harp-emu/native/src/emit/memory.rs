@@ -25,7 +25,8 @@ impl Emitter<'_, '_> {
         let val = match (seen, reached) {
             (Some(class), _) if class != Class::Vector => {
                 let stride = address.class.stride().unwrap_or(0);
-                let place = reached.unwrap_or_else(|| self.row_at(&mut address, stride, access));
+                let place =
+                    reached.unwrap_or_else(|| self.row_at(&mut address, stride, access, 0, false));
                 self.load_as_seen(place, stride, access, class)
             }
             (_, Some(place)) if address.class.is_uniform() => {
@@ -67,7 +68,7 @@ impl Emitter<'_, '_> {
                 Val::uniform(self.load_at(place, access))
             }
             (Class::Affine(stride), Lanes::All) if self.rules.is_row(stride, access) => {
-                let place = self.row_at(&mut address, stride, access);
+                let place = self.row_at(&mut address, stride, access, 0, false);
                 Val::vector(self.load_row(place, stride, access))
             }
             (Class::Affine(stride), _) if self.rules.is_row(stride, access) => {
@@ -78,14 +79,6 @@ impl Emitter<'_, '_> {
                 Val::vector(self.gather_or_row(&vectors, access, lanes))
             }
         }
-    }
-
-    /// Where the lowest word of a row is, for loads of all lanes; leaves if one of the words cannot be loaded.
-    fn row_at(&mut self, address: &mut Val, stride: u64, access: Access) -> (Value, i32) {
-        let lowest = self.lowest(address, stride);
-        let bad = self.outside(lowest, access, self.rules.span(stride), false);
-        self.leave_if(bad, Leave::Access);
-        (self.host_address(lowest), 0)
     }
 
     /// Loads from a guest address that has been checked.
@@ -272,15 +265,9 @@ impl Emitter<'_, '_> {
                 if self.rules.is_row(stride, access) =>
             {
                 let values = self.reg_vectors(value);
-                let place = match self.reach(base, offset, access, true) {
-                    Some(place) => place,
-                    None => {
-                        let lowest = self.lowest(&mut address, stride);
-                        let bad = self.outside(lowest, access, self.rules.span(stride), true);
-                        self.leave_if_executing(bad, Leave::Access);
-                        (self.host_address(lowest), 0)
-                    }
-                };
+                let reached = self.reach(base, offset, access, true);
+                let place =
+                    reached.unwrap_or_else(|| self.row_at(&mut address, stride, access, 0, true));
                 self.if_executing(lanes, |e| e.store_row(&values, place, stride, access));
             }
             (Class::Affine(stride), _) if self.rules.is_row(stride, access) => {

@@ -11,7 +11,7 @@ use super::Helper;
 use crate::body::{Access, Update};
 use crate::frame::{Leave, at, scratch};
 use crate::rules::Lanes;
-use crate::shape::{Shape, VECTOR_BYTES};
+use crate::shape::Shape;
 
 /// What such a function does, with the addresses in scratch vector 0. Where one of them is not usable it does nothing but
 /// say so.
@@ -200,9 +200,6 @@ impl Code<'_> {
 
     /// Loads in all lanes, if many execute, whose addresses have all been checked, and goes to `done`.
     fn load_at_once(&mut self, bits: Value, done: Block) {
-        if self.access.bytes == self.shape.bytes() {
-            self.row(bits, done);
-        }
         let count = self.b.ins().popcnt(bits);
         let are_many = self.b.ins().icmp_imm_s(IntCC::SignedGreaterThanOrEqual, count, MANY_LANES);
         let [many, few] = self.branch(are_many);
@@ -300,66 +297,6 @@ impl Code<'_> {
         let first = self.b.ins().extractlane(addresses, 0);
         let first = self.b.ins().splat(ty, first);
         self.b.ins().isub(addresses, first)
-    }
-
-    /// If all lanes load consecutive words, loads them at once and goes to `done`.
-    fn row(&mut self, bits: Value, done: Block) {
-        let (lanes, bytes) = (self.shape.lanes, self.shape.bytes());
-        let first = self.address(0);
-        let last = self.address(lanes - 1);
-        // The first and the last lane tell most others from rows.
-        let distance = self.b.ins().isub(last, first);
-        let span = (bytes * (lanes - 1)) as i64;
-        let may_be_row = self.b.ins().icmp_imm_s(IntCC::Equal, distance, span);
-        let full = self.shape.full().cast_signed();
-        let is_full = self.b.ins().icmp_imm_s(IntCC::Equal, bits, full);
-        let may_be_row = self.b.ins().band(may_be_row, is_full);
-        let [looks, each] = self.branch(may_be_row);
-        self.b.switch_to_block(looks);
-        let ty = self.shape.int_vector();
-        let word = match bytes {
-            4 => self.b.ins().ireduce(types::I32, first),
-            _ => first,
-        };
-        let base = self.b.ins().splat(ty, word);
-        let steps = self.vector(|i| (bytes * i) as u64);
-        let start = self.b.ins().iadd(base, steps);
-        let row = self.b.create_block();
-        self.each_vector(start, |e, place, wanted| {
-            let address = e.b.ins().load(ty, aligned(), place, scratch(0));
-            let differ = e.b.ins().bxor(address, wanted);
-            let differs = e.b.ins().vany_true(differ);
-            let go_on = e.b.create_block();
-            e.b.ins().brif(differs, each, &[], go_on, &[]);
-            e.b.switch_to_block(go_on);
-            let further = e.vector(|_| VECTOR_BYTES as u64);
-            e.b.ins().iadd(wanted, further)
-        });
-        self.b.ins().jump(row, &[]);
-        self.b.switch_to_block(row);
-        let base = self.b.ins().iadd(self.memory, first);
-        for k in 0..self.shape.vectors() {
-            let words = self.b.ins().load(ty, guest(), base, 16 * k as i32);
-            self.b.ins().store(aligned(), words, self.frame, scratch(3) + 16 * k as i32);
-        }
-        self.b.ins().jump(done, &[]);
-        self.b.switch_to_block(each);
-    }
-
-    /// A loop over vectors, which needs fewer of the host's registers than one after the other: `f` gets the frame moved
-    /// to the vector and what it returned for the one before.
-    fn each_vector(&mut self, start: Value, f: impl FnOnce(&mut Self, Value, Value) -> Value) {
-        let [head, after] = [self.b.create_block(), self.b.create_block()];
-        let ty = self.b.func.dfg.value_type(start);
-        let [place, value] = [types::I64, ty].map(|ty| self.b.append_block_param(head, ty));
-        self.b.ins().jump(head, &[self.frame.into(), start.into()]);
-        self.b.switch_to_block(head);
-        let next = f(self, place, value);
-        let further = self.b.ins().iadd_imm_s(place, VECTOR_BYTES as i64);
-        let end = self.b.ins().iadd_imm_s(self.frame, (VECTOR_BYTES * self.shape.vectors()) as i64);
-        let is_end = self.b.ins().icmp(IntCC::Equal, further, end);
-        self.b.ins().brif(is_end, after, &[], head, &[further.into(), next.into()]);
-        self.b.switch_to_block(after);
     }
 
     /// The access in all lanes, at addresses that have been checked.
