@@ -108,6 +108,7 @@ mod aliases;
 mod analysis;
 mod builder;
 mod compiler;
+mod constant;
 mod convergence;
 mod divergence;
 mod emit;

@@ -10,7 +10,7 @@ use std::ops::Range;
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::{
     BlockArg, Function, GlobalValue, GlobalValueData, Inst, InstructionData, Opcode, StackSlot,
-    StackSlotData, Value, ValueDef,
+    StackSlotData, Value,
 };
 use harp_isa::WordSize;
 use harp_isa::abi::{ArgumentBlock, GroupField, LaunchGrid, LaunchMemory, LaunchOffset};
@@ -18,6 +18,7 @@ use smallvec::SmallVec;
 
 use super::{GroupArray, KernelShape, Root};
 use crate::analysis::edges;
+use crate::constant;
 use crate::intrinsic::Intrinsic;
 use crate::source::SourceMap;
 use crate::symbols::Symbols;
@@ -275,7 +276,7 @@ impl Solver<'_> {
         let known = [self.of(a), self.of(b)];
         let group = Known::one(Object::Group);
         if known == [group.clone(), Known::Plain]
-            && let Some(start) = self.constant(b)
+            && let Some(start) = constant::unsigned(&self.func.dfg, b)
             && let Some(array) = self.group_array_at(start)
         {
             return Known::one(Object::GroupArray(array));
@@ -304,16 +305,6 @@ impl Solver<'_> {
     fn group_array_at(&self, start: u64) -> Option<usize> {
         let mut arrays = self.kernel?.group_arrays.iter();
         arrays.position(|array| u64::from(array.bytes.start) == start)
-    }
-
-    fn constant(&self, value: Value) -> Option<u64> {
-        let ValueDef::Result(inst, 0) = self.func.dfg.value_def(value) else { return None };
-        match self.func.dfg.insts[inst] {
-            InstructionData::UnaryImm { opcode: Opcode::Iconst, imm } => {
-                u64::try_from(imm.bits()).ok()
-            }
-            _ => None,
-        }
     }
 
     /// What is known about a value loaded from `offset` bytes behind the start of an object.

@@ -163,20 +163,6 @@ impl KernelBuilder<'_> {
         0.into()
     }
 
-    /// The value of a constant, sign-extended.
-    pub(super) fn constant(&self, value: Value) -> Option<i64> {
-        use cranelift_codegen::ir::{InstructionData, Opcode};
-        let dfg = &self.inner.func.dfg;
-        let inst = dfg.value_def(dfg.resolve_aliases(value)).inst()?;
-        match dfg.insts[inst] {
-            InstructionData::UnaryImm { opcode: Opcode::Iconst, imm } => {
-                let bits = dfg.value_type(value).bits().min(64);
-                Some(imm.sign_extend_from_width(bits).bits())
-            }
-            _ => None,
-        }
-    }
-
     /// Ends the current block with a branch on `condition`.
     pub(super) fn branch(
         &mut self,

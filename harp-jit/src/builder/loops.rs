@@ -9,6 +9,7 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, Value};
 
 use super::{Caller, KernelBuilder};
+use crate::constant;
 use crate::error::BuildErrorKind;
 
 /// A loop that is being built.
@@ -87,7 +88,7 @@ impl KernelBuilder<'_> {
     ) {
         let place = Location::caller();
         let [start, end, step] = self.range([start, end, step], place);
-        let sign = match self.constant(step) {
+        let sign = match constant::signed(&self.inner.func.dfg, step) {
             Some(step) => Ok(step.signum()),
             None => {
                 let signs = [IntCC::SignedGreaterThan, IntCC::SignedLessThan];

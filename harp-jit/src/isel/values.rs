@@ -1,9 +1,10 @@
 //! Registers of values: requested at uses, before the code of the definition is made.
 
-use cranelift_codegen::ir::{Inst, InstructionData, Opcode, Value, ValueDef};
+use cranelift_codegen::ir::{Inst, InstructionData, Value, ValueDef};
 use harp_isa::RegClass;
 
 use super::{Lower, rules};
+use crate::constant;
 use crate::intrinsic::Intrinsic;
 use crate::vcode::{MInst, MOperand, Reg};
 
@@ -115,14 +116,10 @@ impl Lower<'_> {
 
     /// The constant that `inst` defines as `value`.
     fn constant_of(&self, inst: Inst, value: Value) -> Option<i64> {
-        Some(match self.func.dfg.insts[inst] {
-            InstructionData::UnaryImm { opcode: Opcode::Iconst, imm } => {
-                let unused = 64 - self.func.dfg.value_type(value).bits();
-                imm.bits() << unused >> unused
-            }
-            InstructionData::UnaryIeee32 { imm, .. } => imm.bits().cast_signed().into(),
-            InstructionData::UnaryIeee64 { imm, .. } => imm.bits().cast_signed(),
-            _ => return None,
-        })
+        match self.func.dfg.insts[inst] {
+            InstructionData::UnaryIeee32 { imm, .. } => Some(imm.bits().cast_signed().into()),
+            InstructionData::UnaryIeee64 { imm, .. } => Some(imm.bits().cast_signed()),
+            _ => constant::signed(&self.func.dfg, value),
+        }
     }
 }

@@ -4,10 +4,11 @@ use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::immediates::Imm64;
 use cranelift_codegen::ir::{
-    Function, Inst, InstBuilder, InstructionData, Opcode, TrapCode, Type, Value,
+    Function, Inst, InstBuilder, InstructionData, Opcode, TrapCode, Value,
 };
 
 use super::control::append_block;
+use crate::constant;
 
 /// The opcodes that trap under a condition, which becomes explicit.
 pub(super) const REPLACED: [Opcode; 4] =
@@ -68,7 +69,8 @@ fn overflowing_division(at: &mut FuncCursor<'_>, inst: Inst, x: Value, y: Value)
         return;
     }
     let smallest = i64::MIN >> (64 - ty.bits());
-    let differs = |value, from| constant(at.func, value, ty).is_some_and(|given| given != from);
+    let differs =
+        |value, from| constant::signed(&at.func.dfg, value).is_some_and(|given| given != from);
     if differs(x, smallest) || differs(y, -1) {
         return;
     }
@@ -79,18 +81,6 @@ fn overflowing_division(at: &mut FuncCursor<'_>, inst: Inst, x: Value, y: Value)
     let overflow = at.ins().band(x, y);
     trap_before(at, inst, overflow, TrapIf::NotZero, TrapCode::INTEGER_OVERFLOW);
     at.goto_inst(inst);
-}
-
-/// The value of a constant, sign-extended.
-fn constant(func: &Function, value: Value, ty: Type) -> Option<i64> {
-    let value = func.dfg.resolve_aliases(value);
-    let inst = func.dfg.value_def(value).inst()?;
-    match func.dfg.insts[inst] {
-        InstructionData::UnaryImm { opcode: Opcode::Iconst, imm } => {
-            Some(imm.sign_extend_from_width(ty.bits()).bits())
-        }
-        _ => None,
-    }
 }
 
 /// Splits the block before `inst`; the first part branches on `condition` to a trap or to `inst`.

@@ -14,6 +14,8 @@ use cranelift_codegen::ir::{
 };
 use cranelift_codegen::loop_analysis::LoopAnalysis;
 
+use crate::constant;
+
 /// Turns branches whose taken side stays in their loop and whose fall-through side leaves it. Returns whether
 /// there were any.
 pub(crate) fn leave_loops_by_jumping(func: &mut Function, loops: &LoopAnalysis) -> bool {
@@ -96,14 +98,7 @@ fn simpler(func: &Function, value: Value) -> Simpler {
 }
 
 fn is_zero(func: &Function, value: Value) -> bool {
-    let dfg = &func.dfg;
-    match dfg.value_def(dfg.resolve_aliases(value)) {
-        ValueDef::Result(inst, _) => matches!(
-            dfg.insts[inst],
-            InstructionData::UnaryImm { opcode: Opcode::Iconst, imm } if imm.bits() == 0
-        ),
-        _ => false,
-    }
+    constant::unsigned(&func.dfg, value) == Some(0)
 }
 
 fn is_comparison(func: &Function, value: Value) -> bool {

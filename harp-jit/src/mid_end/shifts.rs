@@ -13,6 +13,8 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Function, Inst, InstBuilder, InstructionData, Opcode, Value};
 use hashbrown::HashMap;
 
+use crate::constant;
+
 /// Rewrites such comparisons, apart from those that read aliases.
 pub(crate) fn compare_shifted(func: &mut Function) {
     let shifted: HashMap<Value, Shifted> =
@@ -55,7 +57,8 @@ fn shifted(func: &Function, inst: Inst) -> Option<(Value, Shifted)> {
     else {
         return None;
     };
-    let bits = constant(func, by)? & u64::from(func.dfg.value_type(value).bits() - 1);
+    let bits =
+        constant::unsigned(&func.dfg, by)? & u64::from(func.dfg.value_type(value).bits() - 1);
     Some((value, Shifted { inst, bits }))
 }
 
@@ -79,7 +82,7 @@ fn comparison(
         return None;
     };
     let shifted = *shifted.get(&original)?;
-    let bound = constant(func, bound)?;
+    let bound = constant::unsigned(&func.dfg, bound)?;
     // Below a number, or not.
     let (cond, bound) = match cond {
         IntCC::UnsignedLessThan | IntCC::UnsignedGreaterThanOrEqual => (cond, bound),
@@ -101,18 +104,6 @@ impl Comparison {
         let mut at = FuncCursor::new(func).at_inst(inst).with_srcloc(place);
         let bound = at.ins().iconst(ty, bound.cast_signed());
         at.func.replace(inst).icmp(cond, value, bound);
-    }
-}
-
-/// The number that a value is, without its sign.
-fn constant(func: &Function, value: Value) -> Option<u64> {
-    let inst = func.dfg.value_def(value).inst()?;
-    match func.dfg.insts[inst] {
-        InstructionData::UnaryImm { opcode: Opcode::Iconst, imm } => {
-            let unused = 64 - func.dfg.value_type(value).bits();
-            Some(imm.bits().cast_unsigned() << unused >> unused)
-        }
-        _ => None,
     }
 }
 
@@ -141,7 +132,7 @@ mod tests {
         else {
             panic!("{}", func.display())
         };
-        format!("{cond} {value}, {}", constant(&func, bound).unwrap())
+        format!("{cond} {value}, {}", constant::unsigned(&func.dfg, bound).unwrap())
     }
 
     #[test]

@@ -75,7 +75,10 @@ const CRATES: [(&str, Floors); 11] = [
     (
         "harp-jit/src",
         &[
-            &["abi", "aliases", "forms", "lock", "scalar", "source", "stats", "times", "width"],
+            &[
+                "abi", "aliases", "constant", "forms", "lock", "scalar", "source", "stats",
+                "times", "width",
+            ],
             &["intrinsic"],
             &["analysis"],
             &["print", "profile", "routine"],

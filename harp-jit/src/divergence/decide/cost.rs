@@ -15,6 +15,7 @@ use super::regions::Candidate;
 use super::report::OddsReport;
 use super::{Facts, Prepared};
 use crate::analysis::{Flow, Uniformity, edges};
+use crate::constant;
 use crate::if_convert::{self, Trial};
 use crate::intrinsic::Intrinsic;
 use crate::isel::BlockIds;
@@ -387,12 +388,7 @@ fn is_bound_check(func: &Function, condition: Value) -> bool {
 /// Whether a condition is that a work-item's position plus a uniform value is negative (`true`), or not (`false`).
 fn is_border_check(func: &Function, condition: Value) -> Option<bool> {
     let (cond, [x, y]) = integer_comparison(func, condition)?;
-    let bound = func.dfg.value_def(func.dfg.resolve_aliases(y)).inst()?;
-    let InstructionData::UnaryImm { opcode: Opcode::Iconst, imm } = func.dfg.insts[bound] else {
-        return None;
-    };
-    let bound = imm.sign_extend_from_width(func.dfg.value_type(y).bits()).bits();
-    let negative = match (cond, bound) {
+    let negative = match (cond, constant::signed(&func.dfg, y)?) {
         (IntCC::SignedLessThan, 0) | (IntCC::SignedLessThanOrEqual, -1) => true,
         (IntCC::SignedGreaterThanOrEqual, 0) | (IntCC::SignedGreaterThan, -1) => false,
         _ => return None,

@@ -10,6 +10,7 @@ use super::accesses::{Part, is_exchange, is_fence, may_wait, parts, read_by, wri
 use super::repair::home;
 use super::{Ways, has_zero, way};
 use crate::analysis::{Callees, Graph, edges, reachable};
+use crate::constant;
 use crate::plan::Own;
 
 /// A loop that waits.
@@ -216,7 +217,8 @@ impl<'a> Search<'a> {
             }
             match func.dfg.value_def(value) {
                 ValueDef::Result(inst, _) if is_inside(value) => {
-                    let varies = |value| is_inside(value) && !is_constant(func, value);
+                    let varies =
+                        |value| is_inside(value) && constant::signed(&func.dfg, value).is_none();
                     let address = read_by(func, inst, ordered, varies);
                     takes &= address.is_none() || is_exchange(func, inst);
                     found.extend(address.into_iter().flat_map(|it| parts(func, it)));
@@ -382,12 +384,5 @@ impl<'a> Search<'a> {
         let dominators = &self.graph.dominators;
         let others = later.iter().filter(|&block| !dominators.block_dominates(block, spin.header));
         others.filter_map(|block| self.behind_write(block, is_one)).collect()
-    }
-}
-
-fn is_constant(func: &Function, value: Value) -> bool {
-    match func.dfg.value_def(value) {
-        ValueDef::Result(inst, _) => func.dfg.insts[inst].opcode() == Opcode::Iconst,
-        _ => false,
     }
 }

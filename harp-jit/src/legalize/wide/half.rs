@@ -3,9 +3,10 @@
 //! If the mid-end does not run, this folding alone keeps the high half of a zero-extended value free of cost.
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{InstBuilder, InstructionData, Opcode, Value, types};
+use cranelift_codegen::ir::{InstBuilder, Value, types};
 
 use super::Wide;
+use crate::constant;
 
 impl Wide<'_> {
     /// The width of a half in bits.
@@ -31,15 +32,7 @@ impl Wide<'_> {
 
     /// The bits of a constant, zero-extended.
     pub(super) fn known(&self, value: Value) -> Option<u64> {
-        let dfg = &self.at.func.dfg;
-        let inst = dfg.value_def(dfg.resolve_aliases(value)).inst()?;
-        match dfg.insts[inst] {
-            InstructionData::UnaryImm { opcode: Opcode::Iconst, imm } => {
-                let unused = 64 - dfg.value_type(value).bits();
-                Some(imm.bits().cast_unsigned() << unused >> unused)
-            }
-            _ => None,
-        }
+        constant::unsigned(&self.at.func.dfg, value)
     }
 
     pub(super) fn is_known(&self, value: Value, bits: u64) -> bool {
