@@ -4,8 +4,9 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use crate::adopted::Fault;
 use crate::record::Recorder;
-use crate::region::Key;
+use crate::region::{Key, Met};
 use crate::rules::Assumed;
 use crate::translated::Translated;
 
@@ -22,9 +23,13 @@ pub(crate) struct Known {
     /// Heads that were given up.
     pub(crate) refused: HashSet<Key>,
     /// How often regions were given up that were not worth it.
-    pub(crate) failures: u32,
+    failures: u32,
     /// What is still assumed in regions of heads where more did not hold.
     pub(crate) assumed: HashMap<Key, Assumed>,
+    /// What warps were like that came to entries of regions which did not expect them.
+    pub(crate) met: Met,
+    /// Whether accesses to words that are not aligned are common, as far as is known.
+    pub(crate) has_odd_words: bool,
     /// A recording that had not ended when a launch did.
     pub(crate) recorder: Option<Recorder>,
     pub(crate) parts: Parts,
@@ -56,7 +61,71 @@ impl Known {
     pub(crate) fn hot(&mut self, pc: u64) -> &mut Hot {
         self.hot.entry(pc / PIECE_BYTES).or_default()
     }
+
+    /// Whether regions of the program were given up so often that none is worth it any more.
+    pub(crate) fn is_hopeless(&self) -> bool {
+        self.failures > MOST_FAILURES
+    }
+
+    /// Gives a region up, to which warps came that were as in `met` and not as it expects. The next one at its head avoids what
+    /// was wrong with it.
+    pub(crate) fn give_up(&mut self, region: &Arc<Translated>, fault: Fault, met: Met) -> GivenUp {
+        if fault == Fault::IsPart && self.parts.number >= MOST_PARTS {
+            return GivenUp::Not;
+        }
+        let before = self.regions.len();
+        self.regions.retain(|other| !Arc::ptr_eq(other, region));
+        if self.regions.len() == before {
+            return GivenUp::Before;
+        }
+        let (head, assumed) = (region.region.head, region.rules.assumed);
+        let expects_less = self.met.add_all(met);
+        let mut assume_less = false;
+        match fault {
+            Fault::IsPart => {
+                self.parts.number += 1;
+                self.parts.blocks.extend(region.region.blocks.keys().map(|key| key.first()));
+                return GivenUp::Now;
+            }
+            Fault::HasOddWords => {
+                self.has_odd_words = true;
+                return GivenUp::Now;
+            }
+            Fault::Fails => assume_less = true,
+            Fault::IsUnexpected => assume_less = !expects_less,
+            Fault::IsShort => {}
+        }
+        self.failures += 1;
+        let hot = self.hot(head.pc);
+        hot.patience += 2;
+        if hot.patience > MOST_PATIENCE {
+            self.refused.insert(head);
+        } else if assume_less {
+            self.assumed.insert(head, assumed.less());
+        }
+        GivenUp::Now
+    }
 }
+
+/// Whether a region is given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GivenUp {
+    /// It is from now on.
+    Now,
+    /// It was by another core, or forgotten.
+    Before,
+    /// It is not.
+    Not,
+}
+
+/// Where regions were given up this often, nothing is translated any more.
+const MOST_PATIENCE: u32 = 6;
+
+/// Where this many regions of a program were given up, none is translated any more: each costs milliseconds.
+const MOST_FAILURES: u32 = 8;
+
+/// How often a program's regions are made anew because they were known in part.
+const MOST_PARTS: u32 = 4;
 
 /// What is known of all programs.
 #[derive(Debug, Default)]

@@ -4,8 +4,8 @@ use harp_emu::{BarrierRule, Frame, HostEnd, Resume};
 
 use crate::frame::{Leave, NOWHERE, RawFrame};
 use crate::rows::{Held, are_rows, read_firsts};
-use crate::rules::Level;
 use crate::shape::Shape;
+use crate::state::Level;
 use crate::translated::Translated;
 
 /// What is kept of a warp.
@@ -131,6 +131,11 @@ impl Lent {
         }
         self.left = Some(why);
         Some(why)
+    }
+
+    /// Whether it was not as an entry expects.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.left == Some(Leave::Entry)
     }
 
     /// Gives the warp's state back, apart from pc, budget and steps, unless it is already.

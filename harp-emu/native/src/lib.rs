@@ -65,7 +65,8 @@
 //! |---|---|
 //! | `shape`, `body` | a machine's registers in host vectors; instructions by family |
 //! | `calls` | what programs promise about a function |
-//! | `class`, `rules`, `region`, `live`, `faint` | what is known of registers; blocks and edges; what is live; what nobody reads elsewhere |
+//! | `class`, `state`, `rules` | what is known of registers, predicates and the divergence stack, and how instructions change it |
+//! | `region`, `live`, `faint`, `needs` | blocks and edges; what is live; what nobody reads elsewhere; how much of the divergence stack matters |
 //! | `waiting` | what lanes that wait on the divergence stack may still read |
 //! | `homes` | which vectors are in the machine's registers between blocks |
 //! | `rows`, `lent` | registers of which host code keeps lane 0 only; what it keeps of a warp from visit to visit |
@@ -73,10 +74,12 @@
 //! | `emit` | regions to Cranelift's functions |
 //! | `observe`, `record`, `begin` | what is seen of a machine; where warps are for long, and where they begin |
 //! | `stats`, `translated`, `known`, `shared` | what is counted; regions with host code; what a tier knows of programs; the thread that translates |
+//! | `adopted` | what a core sees of regions, and whether they are worth it |
 //! | `tier` | how warps come to regions, enter them, leave them; when these are made and given up |
 //! | `native` | the tier as machines and devices see it |
 #![deny(unsafe_code)]
 
+mod adopted;
 mod begin;
 mod body;
 mod calls;
@@ -90,6 +93,7 @@ mod known;
 mod lent;
 mod live;
 mod native;
+mod needs;
 mod observe;
 mod record;
 mod region;
@@ -97,6 +101,7 @@ mod rows;
 mod rules;
 mod shape;
 mod shared;
+mod state;
 mod stats;
 mod tier;
 mod translated;

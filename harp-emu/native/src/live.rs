@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::body::{Body, Inst};
 use crate::region::{Key, Region};
-use crate::rules::{Bits, Lanes, Rules, State, lanes};
+use crate::rules::{Lanes, Rules, lanes};
+use crate::state::{Bits, State};
 
 /// What is live before each instruction of a region's blocks.
 pub(crate) type Live = BTreeMap<Key, Vec<Bits>>;
@@ -113,7 +114,7 @@ pub(crate) fn before(mut live: Bits, inst: &Inst, all: bool) -> Bits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::region::{self, Room};
+    use crate::region::{self, Bounds, Met, Needs, Room};
     use crate::tests::function;
 
     /// A predicate that is written before it is read may be anything where the region is entered, one that is written in some
@@ -130,7 +131,8 @@ mod tests {
         );
         let (head, room) = (Key::new(4, true), Room { inside: 100, known: 100 });
         let unknown = State::unknown(rules.shape);
-        let region = region::form(rules, head, unknown, room, None, &mut fetch).unwrap();
+        let bounds = Bounds { room, seen: None, needs: &Needs::new(), met: &Met::default() };
+        let region = region::form(rules, head, unknown, bounds, &mut fetch).unwrap();
         let touched = live(&region, rules, Reads::Touched(&Live::new()));
         assert_eq!(touched[&head][0].preds, 1 << 0 | 1 << 2 | 1 << 3);
     }

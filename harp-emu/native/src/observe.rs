@@ -9,9 +9,10 @@ use harp_isa::MAX_ENCODED_BYTES;
 
 use crate::body::{Inst, Waiting};
 use crate::class::Class;
-use crate::rows::{bits_of, lane_of};
-use crate::rules::{Assumed, Level, Rules, State};
+use crate::rows::{Entry, Row, bits_of, lane_of};
+use crate::rules::Rules;
 use crate::shape::Shape;
+use crate::state::{Level, State};
 
 /// Instructions in memory.
 pub(crate) struct Fetcher<'a> {
@@ -147,7 +148,7 @@ pub(crate) fn memory_bytes(memory: MemoryWords<'_>) -> u64 {
 pub(crate) fn observed(frame: &Frame<'_>, rules: Rules, live: u64, head: &Inst) -> State {
     let shape = rules.shape;
     let mut state = State::unknown(shape);
-    state.stack = levels(frame, rules);
+    state.stack = levels(frame, shape);
     if shape.lanes == 1 {
         return state;
     }
@@ -159,31 +160,52 @@ pub(crate) fn observed(frame: &Frame<'_>, rules: Rules, live: u64, head: &Inst) 
     state
 }
 
+/// What an entry of a region that expects `expected` may expect if also a warp like this comes there.
+pub(crate) fn met(frame: &Frame<'_>, shape: Shape, entry: &Entry, expected: &State) -> State {
+    let mut seen = expected.clone();
+    seen.stack = levels(frame, shape);
+    for &Row { reg, .. } in &entry.rows {
+        let class = &mut seen.regs[usize::from(reg)];
+        let words = row(frame, shape, reg, entry.lanes(reg, *frame.active, &shape));
+        *class = match (*class, words) {
+            (Class::Const(value), Some((first, 0))) if value == first => *class,
+            (_, words) => Class::of_stride(words.map(|(_, stride)| stride)),
+        };
+    }
+    for p in bits_of(seen.uniform_preds) {
+        let bits = frame.predicates[usize::from(p)] & shape.full();
+        let is_uniform = bits == 0 || bits == shape.full();
+        seen.set_pred(p, is_uniform || shape.lanes == 1);
+    }
+    expected.join(&seen)
+}
+
 /// What these lanes of a register have in common now. Of an address to return to, which is mostly the same, also the value.
 pub(crate) fn class_of(frame: &Frame<'_>, shape: Shape, r: u8, lanes: u64) -> Class {
+    match row(frame, shape, r, lanes) {
+        Some((first, 0)) if usize::from(r) == shape.link() => Class::Const(first),
+        row => Class::of_stride(row.map(|(_, stride)| stride)),
+    }
+}
+
+/// The value that lane 0 of a register would hold, and the distance from lane to lane, if these lanes of it are a row.
+fn row(frame: &Frame<'_>, shape: Shape, r: u8, lanes: u64) -> Option<(u64, u64)> {
     let words = bits_of(lanes)
         .map(|lane| (u64::from(lane), lane_of(&frame.registers, r, usize::from(lane), &shape)));
     let mut pairs = words.clone().zip(words.clone().skip(1));
     let neighbours = pairs.find(|((one, _), (other, _))| one + 1 == *other);
     let stride = neighbours.map_or(0, |((_, one), (_, other))| other.wrapping_sub(one));
-    let mut firsts = words.map(|(lane, word)| word.wrapping_sub(stride.wrapping_mul(lane)));
+    let mut firsts =
+        words.map(|(lane, word)| shape.cut(word.wrapping_sub(stride.wrapping_mul(lane))));
     let first = firsts.next().unwrap_or(0);
-    if !firsts.all(|other| shape.cut(other) == shape.cut(first)) {
-        return Class::Vector;
-    }
-    match Class::of_stride(Some(shape.cut(stride))) {
-        Class::Uniform if usize::from(r) == shape.link() => Class::Const(shape.cut(first)),
-        class => class,
-    }
+    firsts.all(|other| other == first).then_some((first, shape.cut(stride)))
 }
 
 /// The most levels of the divergence stack that are looked at.
 const LEVELS: usize = 4;
 
-/// The splits whose entries are the topmost ones of the warp's divergence stack, the last one topmost. If less is assumed, those
-/// after the first one before which all lanes were active may be come to by any; if nothing is, others may lie there.
-pub(crate) fn levels(frame: &Frame<'_>, rules: Rules) -> Vec<Level> {
-    let shape = rules.shape;
+/// The splits whose entries are the topmost ones of the warp's divergence stack, the last one topmost.
+pub(crate) fn levels(frame: &Frame<'_>, shape: Shape) -> Vec<Level> {
     let entries = (0..frame.stack.len()).rev().filter_map(|index| frame.stack.get(index));
     let mut entries = entries.peekable();
     let mut levels = Vec::new();
@@ -198,15 +220,6 @@ pub(crate) fn levels(frame: &Frame<'_>, rules: Rules) -> Vec<Level> {
         levels.push(Level { behind: top.behind, was_full: Some(lowest.mask == shape.full()) });
     }
     levels.reverse();
-    match rules.assumed {
-        Assumed::Loads => {}
-        Assumed::Operations => {
-            let mut rest = levels.iter_mut().skip_while(|level| level.was_full != Some(true));
-            rest.next();
-            rest.for_each(|level| level.was_full = None);
-        }
-        Assumed::Nothing => levels.clear(),
-    }
     levels
 }
 

@@ -1,11 +1,12 @@
 //! Regions: the blocks of instructions that are reachable from a hot address, and what is known before each.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
 use crate::body::{Body, Inst};
 use crate::class::Class;
 use crate::faint::mark_faint;
-use crate::rules::{Assumed, Bits, Lanes, Level, Rules, State, lanes};
+use crate::rules::{Assumed, Lanes, Rules, lanes};
+use crate::state::{Bits, Level, Need, State};
 
 /// A block: its first address, and whether all lanes of the machine are known to be active.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -210,14 +211,12 @@ fn may_enter(inst: &Inst, to: u64) -> bool {
 const KNOWN_LEVELS: usize = 16;
 
 /// The region of the warp at `head`, of whose registers `state` is known. `fetch` gives the instruction at an address,
-/// if there is one. Of what control reaches by jumps, only
-/// blocks that were `seen` are part of it, if given. `None` if there is nothing to gain.
+/// if there is one. `None` if there is nothing to gain.
 pub(crate) fn form(
     rules: Rules,
     head: Key,
     state: State,
-    room: Room,
-    seen: Option<&HashSet<Key>>,
+    bounds: Bounds<'_>,
     fetch: &mut dyn FnMut(u64) -> Option<Inst>,
 ) -> Option<Region> {
     // Where it returns to, if that is known.
@@ -226,13 +225,55 @@ pub(crate) fn form(
         _ => None,
     };
     let starts = [head.pc].into_iter().chain(behind).collect();
-    let Leaders { all: leaders, loops } = leaders(starts, room.known, fetch);
+    let Leaders { all: leaders, loops } = leaders(starts, bounds.room.known, fetch);
     let loops = Loops { heads: loops, are_followed: rules.follows_slots() };
     let (blocks, order) = Default::default();
-    let mut maker = Maker { rules, head, leaders, loops, room, seen, blocks, order, fetch };
+    let mut maker = Maker { rules, head, leaders, loops, bounds, blocks, order, fetch };
     maker.spread(state)?;
     maker.cut()?;
     maker.finish()
+}
+
+/// What blocks need of the divergence stack.
+pub(crate) type Needs = BTreeMap<Key, Need>;
+
+/// What is known at entries to which warps came that were not as a region expected.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Met(HashMap<Key, State>);
+
+impl Met {
+    /// The same of `state`, so that such a warp may come.
+    pub(crate) fn at(&self, key: Key, state: State) -> State {
+        match self.0.get(&key.first()) {
+            Some(met) => state.join(met),
+            None => state,
+        }
+    }
+
+    /// Adds what is known at an entry.
+    pub(crate) fn add(&mut self, key: Key, state: State) {
+        let joined = self.at(key, state);
+        self.0.insert(key.first(), joined);
+    }
+
+    /// Adds all of `more`. Returns whether there is anything.
+    pub(crate) fn add_all(&mut self, more: Met) -> bool {
+        let is_any = !more.0.is_empty();
+        more.0.into_iter().for_each(|(key, state)| self.add(key, state));
+        is_any
+    }
+}
+
+/// What bounds a region.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds<'a> {
+    pub(crate) room: Room,
+    /// Of what control reaches by jumps, only these blocks are part of it, if given.
+    pub(crate) seen: Option<&'a HashSet<Key>>,
+    /// What its blocks need, where that is known. What its entries do not need they do not expect.
+    pub(crate) needs: &'a Needs,
+    /// What else is to be expected of warps that enter.
+    pub(crate) met: &'a Met,
 }
 
 /// How many instructions the blocks may have together.
@@ -311,8 +352,7 @@ struct Maker<'a> {
     head: Key,
     leaders: BTreeSet<u64>,
     loops: Loops,
-    room: Room,
-    seen: Option<&'a HashSet<Key>>,
+    bounds: Bounds<'a>,
     blocks: BTreeMap<Key, Block>,
     /// The blocks as they were found.
     order: Vec<Key>,
@@ -355,7 +395,7 @@ impl Maker<'_> {
     /// Whether block `to`, to which control comes from block `from`, should be part of the region.
     fn is_wanted(&self, from: Key, to: Key) -> bool {
         let falls = self.blocks[&from].insts.last().is_some_and(|last| !last.ends_block());
-        falls || self.seen.is_none_or(|seen| seen.contains(&to.first()))
+        falls || self.bounds.seen.is_none_or(|seen| seen.contains(&to.first()))
     }
 
     /// Adds a block, if there is room and there are instructions.
@@ -378,10 +418,10 @@ impl Maker<'_> {
         if let Some(callee) = self.rules.callee {
             mark_faint(&mut insts, &callee.returns, self.rules.caller_saved().regs);
         }
-        if insts.is_empty() || insts.len() > self.room.known {
+        if insts.is_empty() || insts.len() > self.bounds.room.known {
             return None;
         }
-        self.room.known -= insts.len();
+        self.bounds.room.known -= insts.len();
         self.order.push(key);
         self.blocks.insert(key, Block { insts, state: state.clone(), changed: 0 });
         Some(())
@@ -402,13 +442,20 @@ impl Maker<'_> {
             _ => None,
         }?;
         let is_new = insts.iter().all(|inst| inst.pc != target);
-        let is_wanted = self.seen.is_none_or(|seen| seen.contains(&Key::new(target, full)));
+        let is_wanted = self.bounds.seen.is_none_or(|seen| seen.contains(&Key::new(target, full)));
         (is_new && is_wanted && !self.loops.heads.contains(&target)).then_some(target)
     }
 
     fn edges(&self, key: Key) -> Vec<Edge> {
         let Some(last) = self.blocks[&key].insts.last() else { return Vec::new() };
-        self.loops.edges(self.rules, key, &self.before_last(key), last)
+        let mut edges = self.loops.edges(self.rules, key, &self.before_last(key), last);
+        for (to, state) in edges.iter_mut().filter(|(to, _)| may_enter(last, to.pc)) {
+            if let Some(need) = self.bounds.needs.get(&to.first()) {
+                need.cut(&mut state.stack);
+            }
+            *state = self.bounds.met.at(*to, state.clone());
+        }
+        edges
     }
 
     /// What is known before a block's last instruction.
@@ -423,7 +470,7 @@ impl Maker<'_> {
     /// Drops blocks for which there is no room inside, the last ones that were found. What they do stays known. `None` if
     /// the head is one.
     fn cut(&mut self) -> Option<()> {
-        let mut left = self.room.inside;
+        let mut left = self.bounds.room.inside;
         for key in &self.order {
             let count = self.blocks[key].insts.len();
             match left.checked_sub(count) {

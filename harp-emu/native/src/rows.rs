@@ -31,7 +31,7 @@ pub(crate) struct Entry {
 
 impl Entry {
     /// Of the `active` lanes, or all of the machine, those that matter in a register.
-    fn lanes(&self, reg: u8, active: u64, shape: &Shape) -> u64 {
+    pub(crate) fn lanes(&self, reg: u8, active: u64, shape: &Shape) -> u64 {
         if self.only_active >> reg & 1 != 0 { active } else { shape.full() }
     }
 }
@@ -63,7 +63,7 @@ impl Exit {
 /// A register that is no vector.
 #[derive(Debug)]
 pub(crate) struct Row {
-    reg: u8,
+    pub(crate) reg: u8,
     /// What lane 0 holds, if that is known.
     first: Option<u64>,
     /// The distance of lanes.

@@ -1,7 +1,4 @@
-//! What is known of registers, predicates and the divergence stack before an instruction, without running it, and how
-//! each instruction changes that.
-
-use std::collections::BTreeMap;
+//! How each instruction changes what is [known](State) before it, and what is assumed of it.
 
 use harp_emu::compute;
 use harp_isa::abi::{KernelEntry, RegisterRoles, SharedRoles};
@@ -11,137 +8,10 @@ use crate::body::{Access, Body, Compare, Inst, Src, Waiting};
 use crate::calls::{Callee, HeldLanes};
 use crate::class::Class;
 use crate::shape::Shape;
-
-/// A `split` whose entries of the divergence stack are known to lie there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Level {
-    /// The address behind the `split`.
-    pub(crate) behind: u64,
-    /// Whether all lanes of the machine were active before it, if that is known.
-    pub(crate) was_full: Option<bool>,
-}
-
-impl Level {
-    /// What holds if either holds; `None` if the splits differ.
-    fn join(self, other: Level) -> Option<Level> {
-        let was_full = self.was_full.filter(|_| self.was_full == other.was_full);
-        (self.behind == other.behind).then_some(Level { was_full, ..self })
-    }
-}
-
-/// Registers and predicates, as bits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Bits {
-    pub(crate) regs: u64,
-    pub(crate) preds: u64,
-}
-
-impl Bits {
-    pub(crate) const ALL: Bits = Bits { regs: u64::MAX, preds: u64::MAX };
-
-    pub(crate) fn or(self, other: Bits) -> Bits {
-        Bits { regs: self.regs | other.regs, preds: self.preds | other.preds }
-    }
-
-    pub(crate) fn and(self, other: Bits) -> Bits {
-        Bits { regs: self.regs & other.regs, preds: self.preds & other.preds }
-    }
-
-    pub(crate) fn without(self, other: Bits) -> Bits {
-        Bits { regs: self.regs & !other.regs, preds: self.preds & !other.preds }
-    }
-}
+use crate::state::{Bits, Level, State, any};
 
 /// Machines with this many registers or more seldom keep values in memory.
 pub(crate) const MANY_REGISTERS: u8 = 16;
-
-/// The class of registers of which nothing is known: those of a single lane are the same in all lanes.
-fn any(shape: Shape) -> Class {
-    if shape.lanes == 1 { Class::Uniform } else { Class::Vector }
-}
-
-/// What is known before an instruction.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct State {
-    pub(crate) regs: [Class; 64],
-    /// The predicates that have the same value in all lanes, as bits.
-    pub(crate) uniform_preds: u64,
-    /// The topmost entries of the divergence stack, by their splits; the last is the topmost.
-    pub(crate) stack: Vec<Level>,
-    /// What nobody reads before it is written, by the calling convention.
-    pub(crate) garbage: Bits,
-    /// What all lanes have loaded or stored before, by the register that the address is relative to, which is affine, and
-    /// the distance.
-    pub(crate) slots: BTreeMap<(u8, u64), Class>,
-}
-
-impl State {
-    /// Nothing is known, but for what lanes share.
-    pub(crate) fn unknown(shape: Shape) -> State {
-        let arch = shape.arch;
-        let mut regs = [any(shape); 64];
-        regs[arch.gprs().into()..arch.all_gprs().into()].fill(Class::Uniform);
-        let shared = (arch.preds()..arch.all_preds()).fold(0, |bits, p| bits | 1u64 << p);
-        let uniform_preds = if shape.lanes == 1 { u64::MAX } else { shared };
-        let (stack, garbage, slots) = Default::default();
-        State { regs, uniform_preds, stack, garbage, slots }
-    }
-
-    /// What holds if either holds.
-    pub(crate) fn join(&self, other: &State) -> State {
-        let regs = std::array::from_fn(|r| self.regs[r].join(other.regs[r]));
-        let pairs = self.stack.iter().rev().zip(other.stack.iter().rev());
-        let mut stack: Vec<Level> = pairs.map_while(|(a, b)| a.join(*b)).collect();
-        stack.reverse();
-        let both = |(&place, class): (&(u8, u64), &Class)| {
-            let joined = class.join(*other.slots.get(&place)?);
-            matches!(regs[usize::from(place.0)], Class::Affine(_)).then_some((place, joined))
-        };
-        let slots = self.slots.iter().filter_map(both).collect();
-        State {
-            slots,
-            regs,
-            uniform_preds: self.uniform_preds & other.uniform_preds,
-            stack,
-            garbage: self.garbage.and(other.garbage),
-        }
-    }
-
-    /// Whether this holds wherever `other` does, as far as it is about these registers and predicates, or no
-    /// register.
-    pub(crate) fn covers(&self, other: &State, matter: Bits) -> bool {
-        let joined = self.join(other);
-        let is_same = |r: usize| matter.regs >> r & 1 == 0 || joined.regs[r] == self.regs[r];
-        (0..self.regs.len()).all(is_same)
-            && self.uniform_preds & !joined.uniform_preds & matter.preds == 0
-            && joined.stack == self.stack
-            && joined.garbage == self.garbage
-            && joined.slots == self.slots
-    }
-
-    /// Whether the divergence stack is as `expected` says.
-    pub(crate) fn has_stack(&self, expected: &[Level]) -> bool {
-        let pairs = self.stack.iter().rev().zip(expected.iter().rev());
-        self.stack.len() >= expected.len()
-            && pairs.into_iter().all(|(known, level)| known.join(*level) == Some(*level))
-    }
-
-    pub(crate) fn source(&self, src: Src) -> Class {
-        match src {
-            Src::Reg(r) => self.regs[usize::from(r)],
-            Src::Imm(value) => Class::Const(value),
-        }
-    }
-
-    pub(crate) fn is_uniform_pred(&self, pred: u8) -> bool {
-        self.uniform_preds >> pred & 1 != 0
-    }
-
-    fn set_pred(&mut self, pred: u8, is_uniform: bool) {
-        self.uniform_preds &= !(1 << pred);
-        self.uniform_preds |= u64::from(is_uniform) << pred;
-    }
-}
 
 /// Which lanes execute an instruction. What is done once for all is done for all of the machine, active or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -222,6 +92,9 @@ pub(crate) struct Rules {
     pub(crate) leaves: bool,
     /// Whether words of memory are followed through blocks and loops: where there are few registers, values are kept there.
     pub(crate) follows: bool,
+    /// Whether accesses of words to any addresses need not be aligned, which costs something: programs for machines without
+    /// narrow accesses find parts of words so. They are of what lies before the next aligned address.
+    pub(crate) odd_words: bool,
     /// Whether barriers may turn out to be for one warp, which passes them.
     pub(crate) passes: bool,
 }
@@ -457,16 +330,34 @@ impl Rules {
 
     /// The registers that lanes which are not active before `inst` may read, as bits.
     pub(crate) fn waiting_read(self, state: &State, inst: &Inst, full: bool) -> u64 {
-        if full {
-            return 0;
+        match full {
+            true => 0,
+            false => self.all_waiting(state, inst).map_or(u64::MAX, |(_, read)| read),
         }
+    }
+
+    /// How many of the topmost levels of the divergence stack tell something of lanes that are not active before `inst`.
+    pub(crate) fn levels_asked(self, state: &State, inst: &Inst, full: bool) -> usize {
+        let arrives = self.arrives(inst.pc) && self.held(state.stack.last()).is_some();
+        match full {
+            true => 0,
+            false => {
+                self.all_waiting(state, inst).map_or(usize::from(arrives), |(above, _)| above + 1)
+            }
+        }
+    }
+
+    /// The level since which all lanes wait that are not active before `inst`, by the number of those above it, and the
+    /// registers that they may read, as bits.
+    fn all_waiting(self, state: &State, inst: &Inst) -> Option<(usize, u64)> {
         let mut levels = state.stack.iter().rev();
         let Waiting { depth, read } = inst.waiting.unwrap_or_default();
         // If all lanes of the machine were active before one of these splits, all others wait for the end of one.
-        if levels.by_ref().take(depth).any(|level| level.was_full == Some(true)) {
-            return read;
+        let mut own = levels.by_ref().take(depth);
+        if let Some(above) = own.position(|level| level.was_full == Some(true)) {
+            return Some((above, read));
         }
-        self.held(levels.next()).map_or(u64::MAX, |held| read | held.reads)
+        self.held(levels.next()).map(|held| (depth, read | held.reads))
     }
 
     /// All lanes that are not active, if these wait around the call of the function since that level.
@@ -476,13 +367,15 @@ impl Rules {
         (level.behind == held.behind && level.was_full == Some(true)).then_some(held)
     }
 
+    /// Whether the function begins at that address, or goes on there behind a call.
+    fn arrives(self, pc: u64) -> bool {
+        self.callee.is_some_and(|callee| callee.start == pc || callee.returns.contains(&Some(pc)))
+    }
+
     /// Adds what is garbage at an address, however control has come there. Of lanes that are not active it is known only where
     /// they are held back; not what they know of predicates.
     pub(crate) fn arrive(self, state: &mut State, pc: u64, full: bool) {
-        let Some(callee) = self.callee else { return };
-        if callee.start != pc && !callee.returns.contains(&Some(pc)) {
-            return;
-        }
+        let Some(callee) = self.callee.filter(|_| self.arrives(pc)) else { return };
         if !full && self.held(state.stack.last()).is_none() {
             return;
         }

@@ -22,8 +22,8 @@ pub(crate) fn function(text: &str) -> (Rules, Callee, impl FnMut(u64) -> Option<
     let (bytes, returns) = (code.len() as u64, [None; 4]);
     let callee = Callee { start: 0, bytes, arguments: 2, returns, held_back: None };
     let (assumed, leaves, follows) = (Assumed::Nothing, false, false);
-    let passes = true;
-    let rules = Rules { shape, assumed, callee: Some(callee), leaves, follows, passes };
+    let (odd_words, passes) = (false, true);
+    let rules = Rules { shape, assumed, callee: Some(callee), leaves, follows, odd_words, passes };
     let fetch = move |pc| {
         let (instruction, size) = harp_isa::decode(code.get(pc as usize..)?, arch).ok()?;
         Some(Inst::new(pc, size, instruction, shape))
@@ -126,9 +126,12 @@ stop:   halt
     )
 }
 
+/// The machine of most of these programs.
+const MACHINE: &str = "4w16/4/32/2+x";
+
 /// All that is to be the same after a program that finds these words in memory.
-fn outcome(program: &str, words: &[(u64, u64)], when: Option<When>) -> Vec<String> {
-    let arch: ArchId = "4w16/4/32/2+x".parse().unwrap();
+fn outcome(arch: &str, program: &str, words: &[(u64, u64)], tier: Option<&Native>) -> Vec<String> {
+    let arch: ArchId = arch.parse().unwrap();
     let object = harp_isa::assemble(program, arch, &[]).unwrap();
     let image = harp_isa::link(&[&object], 0).unwrap();
     let memory = Memory::new(arch.word(), MEMORY_BYTES).unwrap();
@@ -140,8 +143,7 @@ fn outcome(program: &str, words: &[(u64, u64)], when: Option<When>) -> Vec<Strin
     // Programs that change themselves may not end.
     config.fuel = Some(10_000);
     let mut machine = Machine::new(config, &memory).unwrap();
-    let native = when.and_then(Native::new);
-    if let Some(native) = &native {
+    if let Some(native) = tier {
         let tier: Arc<dyn HostTier> = Arc::new(native.clone());
         machine.set_host_tier(&tier);
     }
@@ -150,7 +152,7 @@ fn outcome(program: &str, words: &[(u64, u64)], when: Option<When>) -> Vec<Strin
         seen.push(format!("{:#x} {:#x} {:?}", warp.pc(), warp.active(), warp.stats()));
         seen.extend(warp.stack().map(|entry| format!("{entry:?}")));
         for r in 0..arch.gprs() {
-            let words = (0..LANES).map(|lane| warp.gpr(Gpr::new(r), lane));
+            let words = (0..arch.lanes()).map(|lane| warp.gpr(Gpr::new(r), lane));
             seen.push(format!("%r{r}: {:x?}", words.collect::<Vec<_>>()));
         }
         for p in 0..arch.preds() {
@@ -165,9 +167,20 @@ fn outcome(program: &str, words: &[(u64, u64)], when: Option<When>) -> Vec<Strin
 
 /// The program does the same in host code, wherever that is left.
 fn all_tiers_agree(program: &str, words: &[(u64, u64)], what: &str) {
-    let expected = outcome(program, words, None);
-    for when in [When::AtOnce, When::Leaving] {
-        let seen = outcome(program, words, Some(when));
+    agree(&tiers(), MACHINE, program, words, what);
+}
+
+/// Tiers that translate at once; one leaves host code wherever it can.
+fn tiers() -> Vec<(When, Native)> {
+    let both = [When::AtOnce, When::Leaving].into_iter();
+    both.filter_map(|when| Some((when, Native::new(when)?))).collect()
+}
+
+/// The program does the same in these tiers as in none.
+fn agree(tiers: &[(When, Native)], arch: &str, program: &str, words: &[(u64, u64)], what: &str) {
+    let expected = outcome(arch, program, words, None);
+    for (when, native) in tiers {
+        let seen = outcome(arch, program, words, Some(native));
         let pairs = expected.iter().zip(&seen);
         let differ: Vec<_> = pairs.filter(|(one, other)| one != other).collect();
         assert!(differ.is_empty(), "{what}, {when:?}: {differ:#?}");
@@ -248,6 +261,88 @@ fn accesses_around_an_address_trap_where_each_does() {
     }
 }
 
+/// In all lanes, and then in those of the mask, loads and stores of words around an address at a distance from lane to lane, as
+/// programs find parts of words where no instruction does.
+fn around_any_byte(stride: i64, lanes: u8) -> String {
+    let last = lanes - 1;
+    format!(
+        "
+        .perm x
+        .entry
+        .global
+boot:   ldi %r1, #{last}
+spread: clone %r1
+        subi %r1, %r1, #1
+        rtop @p0, %r1
+  @p0 ? jmpi spread
+        ldi %r2, #{lanes}
+        jalis %ra, %r2, all
+        ldi %r0, stop
+        jmprt %r0
+stop:   halt
+all:    ldi %r14, #2
+        ldi %r0, #0x800
+        ld %r2, %r0, #0
+        ldi %r0, #0x808
+        ld %r7, %r0, #0
+        shr %r7, %r7, %r1
+        andi %r7, %r7, #1
+        rtop @p0, %r7
+        muli %r3, %r1, #{stride}
+        add %r2, %r2, %r3
+        ldi %r10, #16383
+        mul %r10, %r10, %r10
+        mul %r10, %r10, %r1
+        andi %r8, %r1, #3
+        rtop @p1, %r8
+round:  ld %r4, %r2, #0
+        st %r10, %r2, #1
+        ld %r5, %r2, #-3
+  @p1 ? st %r4, %r2, #0
+        add %r10, %r10, %r5
+  @p0 ? split
+  @p0 ? jmpi some
+        jmpi end
+some:   ld %r6, %r2, #2
+        add %r6, %r6, %r10
+  @p1 ? ld %r8, %r2, #-1
+        st %r6, %r2, #-2
+        add %r3, %r2, %r6
+        sub %r3, %r3, %r6
+        ld %r9, %r3, #1
+        add %r9, %r9, %r8
+        st %r9, %r3, #3
+end:    join
+        addi %r2, %r2, #5
+        subi %r14, %r14, #1
+        rtop @p3, %r14
+  @p3 ? jmpi round
+"
+    )
+}
+
+#[test]
+fn words_at_any_byte_are_those_that_the_interpreter_finds() {
+    if Native::new(When::AtOnce).is_none() {
+        return;
+    }
+    for arch in ["4w16/4/32/2", "8w16/4/32/2", "4w16/4/3/2", MACHINE] {
+        for (stride, mask) in [(1, 0x111), (3, 0xffff_fffe), (-1, u64::MAX), (0, 2), (4, 0xf0)] {
+            let lanes = arch.parse::<ArchId>().unwrap().lanes();
+            let program = around_any_byte(stride, lanes);
+            let span = stride * (i64::from(lanes) - 1);
+            let ends = [0x80, MEMORY_BYTES as i64].map(|end| end - span.max(0));
+            let near = ends.into_iter().flat_map(|end| end - 12..=end + 2);
+            let tiers = tiers();
+            for base in [0x1001, 0x1003, 0x1006].into_iter().chain(near) {
+                let words = [(BASE, base.cast_unsigned()), (BASE + 8, mask)];
+                let what = format!("{arch}, base {base:#x}, stride {stride}, lanes {mask:#x}");
+                agree(&tiers, arch, &program, &words, &what);
+            }
+        }
+    }
+}
+
 /// One warp waits at a barrier for two, another comes there and is for one only: neither goes on. At another barrier it does.
 #[test]
 fn a_barrier_for_one_warp_is_not_passed_where_others_wait() {
@@ -278,7 +373,7 @@ again:  bar %r1, %r2
         halt
 "
         );
-        let one = outcome(&program, &[], None);
+        let one = outcome(MACHINE, &program, &[], None);
         let rounds = if goes_on { "%r4: [Some(3), " } else { "%r4: [Some(0), " };
         assert!(one.iter().any(|line| line.starts_with(rounds)), "{one:#?}");
         all_tiers_agree(&program, &[], &format!("barrier {id}"));

@@ -10,9 +10,10 @@ use harp_emu::{
     BarrierRule, Frame, HostCode, HostEnd, MemoryWords, RegisterWords, Resume, Resumes,
 };
 
+use crate::adopted::{Adopted, Entrance, Place};
 use crate::calls::Callee;
 use crate::frame::Leave;
-use crate::known::Program;
+use crate::known::{GivenUp, Program};
 use crate::lent::Lent;
 use crate::observe::digest;
 use crate::record::{Recorder, Seen, Step};
@@ -22,56 +23,11 @@ use crate::shape::Shape;
 use crate::shared::{Shared, State, When};
 use crate::translated::{Formed, Tally, Translated};
 
-/// The place of an instruction in a region.
-#[derive(Clone, Copy, Debug)]
-struct Place {
-    /// How many instructions there are from here to the end of the block.
-    left: u64,
-    /// For warps of which not all lanes are active, and for others.
-    entries: [Option<Entrance>; 2],
-}
-
-/// An entry of a region.
-#[derive(Clone, Copy, Debug)]
-struct Entrance {
-    /// The region's number.
-    number: usize,
-    /// The entry's.
-    entry: usize,
-    /// The registers of which it reads all lanes, as bits.
-    vectors: u64,
-}
-
 /// The instructions that the interpreter issues at first before it asks again, where there is no host code.
 const FIRST_PAUSE: u64 = 32;
 /// Behind host code it asks at the ends of so many blocks first, where there is host code for warps that begin: the warp may
 /// end soon.
 const BLOCKS: u32 = 8;
-
-/// A region that a core uses, and what it has seen of it.
-struct Adopted {
-    translated: Arc<Translated>,
-    /// What is not [told](CoreCode::tell) yet.
-    tally: Tally,
-    /// After so many visits more it is judged.
-    trial: u64,
-    /// The visits from the last time to then. Each launch begins anew.
-    trial_length: u64,
-}
-
-impl Adopted {
-    /// Adds what was seen of the region to what others have seen, and to what is `told`. Returns all that was seen of it.
-    fn tell(&mut self, told: &mut Tally) -> Tally {
-        let tally = take(&mut self.tally);
-        self.begin_trial(FIRST_TRIAL);
-        told.add(tally);
-        self.translated.add(tally)
-    }
-
-    fn begin_trial(&mut self, visits: u64) {
-        (self.trial, self.trial_length) = (visits, visits);
-    }
-}
 
 /// What comes behind a visit of host code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -316,9 +272,7 @@ impl CoreCode {
             true => range,
             false => self.range.start.min(range.start)..self.range.end.max(range.end),
         };
-        let tally = Tally::default();
-        let (trial, trial_length) = (FIRST_TRIAL, FIRST_TRIAL);
-        self.adopted.push(Adopted { translated, tally, trial, trial_length });
+        self.adopted.push(Adopted::new(translated));
     }
 
     /// Runs a region from an entry on. What the warp has become is not given back, apart from pc, budget and steps.
@@ -332,6 +286,9 @@ impl CoreCode {
         let is_as_expected = lent.arrive(translated, [number, entry], &self.shape, frame);
         let Frame { registers, predicates, memory, .. } = frame;
         let end = self.call(number, warp, is_as_expected, (registers, predicates, *memory));
+        if self.lent[warp].is_refused() {
+            self.adopted[number].look_at(entry, frame);
+        }
         let raw = &self.lent[warp].raw;
         *frame.pc = raw.pc;
         frame.stats.steps += frame.budget - raw.budget;
@@ -400,12 +357,7 @@ impl CoreCode {
             let full = usize::from(self.lent[warp].raw.active == self.shape.full());
             self.place(pc).is_none_or(|place| place.entries[full].is_none())
         };
-        let Adopted { tally, trial, .. } = &mut self.adopted[number];
-        tally.left.count(why);
-        tally.issued += issued;
-        tally.ended += u64::from(is_nowhere);
-        *trial -= 1;
-        if *trial == 0 {
+        if self.adopted[number].count(why, issued, is_nowhere) {
             self.judge(number);
         }
         end
@@ -422,46 +374,14 @@ impl CoreCode {
     #[inline(never)]
     fn judge(&mut self, number: usize) {
         let Some(adopted) = self.adopted.get_mut(number) else { return };
-        let next = (2 * adopted.trial_length).min(LONGEST_TRIAL);
-        let Tally { left, issued, ended } = adopted.tell(&mut self.told);
-        adopted.begin_trial(next);
-        let Some(pace) = self.shared.when.pace() else { return };
-        let translated = adopted.translated.clone();
-        let (visits, failed) = (left.sum(), left.guard + left.entry);
-        // One to a barrier, from which the warp goes on with its state in place, costs half as much as others.
-        let halves = 2 * visits - left.barrier;
-        // What fails after long is worth it all the same.
-        let fails = failed * 8 > visits && issued < WHOLE_ISSUED * failed;
-        let is_short = 2 * issued < pace.least_issued * halves;
-        // What was seen when it was formed is a part of what warps do by now, if visits end soon where it does not go on.
-        let is_part = 2 * ended > visits && issued < WHOLE_ISSUED * visits;
-        if !fails && !is_short && !is_part {
-            return;
-        }
+        let Some(fault) = adopted.judge(self.shared.when.pace(), &mut self.told) else { return };
+        let (translated, met) = (adopted.translated.clone(), adopted.take_met());
         let mut state = self.shared.state();
         let State { programs, stats, .. } = &mut *state;
-        let known = programs.of(self.program);
-        if !fails && !is_short {
-            if known.parts.number >= MOST_PARTS {
-                return;
-            }
-            known.parts.number += 1;
-            known.parts.blocks.extend(translated.region.blocks.keys().map(|key| key.first()));
-        }
-        let before = known.regions.len();
-        known.regions.retain(|other| !Arc::ptr_eq(other, &translated));
-        if known.regions.len() < before {
-            stats.given_up += 1;
-            known.failures += u32::from(fails || is_short);
-            let head = translated.region.head;
-            let assumed = translated.rules.assumed;
-            let place = known.hot(head.pc);
-            place.patience += if fails || is_short { 2 } else { 0 };
-            if place.patience > MOST_PATIENCE {
-                known.refused.insert(head);
-            } else if fails {
-                known.assumed.insert(head, assumed.less());
-            }
+        match programs.of(self.program).give_up(&translated, fault, met) {
+            GivenUp::Now => stats.given_up += 1,
+            GivenUp::Before => {}
+            GivenUp::Not => return,
         }
         drop(state);
         // Where it is forgotten already, this core must forget it, too.
@@ -512,7 +432,7 @@ impl CoreCode {
         let mut state = self.shared.state();
         let is_busy = state.is_busy;
         let known = state.programs.of(self.program);
-        let is_hopeless = known.failures > MOST_FAILURES;
+        let is_hopeless = known.is_hopeless();
         let place = known.hot(key.pc);
         place.issued += pause;
         let is_hot = place.issued >= limit << place.patience && !is_busy && !is_hopeless;
@@ -535,13 +455,15 @@ impl CoreCode {
 
     /// Forms a region at the warp's pc, if one is wanted there.
     fn form(&self, key: Key, frame: &Frame<'_>) -> Option<Formed> {
-        let assumed = {
+        let (assumed, met, has_odd_words) = {
             let programs = &mut self.shared.state().programs;
             if programs.of(self.program).refused.contains(&key) || !programs.make_room(self.program)
             {
                 return None;
             }
-            programs.of(self.program).assumed.get(&key).copied().unwrap_or(Assumed::Loads)
+            let known = programs.of(self.program);
+            let assumed = known.assumed.get(&key).copied();
+            (assumed.unwrap_or(Assumed::Loads), known.met.clone(), known.has_odd_words)
         };
         let when = self.shared.when;
         let ways = self.recorder.ways(key);
@@ -552,8 +474,9 @@ impl CoreCode {
         let (callee, leaves) = (self.callee, when == When::Leaving);
         // Where warps wait for each other, code for those that do not is in the way.
         let passes = seen.as_ref().is_none_or(|seen| !seen.waited);
-        let rules = Rules { shape, assumed, callee, leaves, follows, passes };
-        let Some(mut formed) = Formed::new(frame, shape, rules, seen.as_ref()) else {
+        let odd_words = has_odd_words || when.is_at_once() && !shape.arch.has_extension();
+        let rules = Rules { shape, assumed, callee, leaves, follows, odd_words, passes };
+        let Some(mut formed) = Formed::new(frame, rules, seen.as_ref(), &met) else {
             self.shared.state().programs.of(self.program).refused.insert(key);
             return None;
         };
@@ -561,21 +484,6 @@ impl CoreCode {
         Some(formed)
     }
 }
-
-/// Where regions were given up this often, nothing is translated any more.
-const MOST_PATIENCE: u32 = 6;
-
-/// Where this many regions of a program were given up, none is translated any more: each costs milliseconds.
-const MOST_FAILURES: u32 = 8;
-
-/// A region is not known in part if it issues as many instructions in a visit, and does not fail if it does so before.
-const WHOLE_ISSUED: u64 = 512;
-/// How often a program's regions are made anew because they were known in part.
-const MOST_PARTS: u32 = 4;
-
-/// Visits after which a region is judged for the first time in a launch, and from one time to the next at most.
-const FIRST_TRIAL: u64 = 64;
-const LONGEST_TRIAL: u64 = 4096;
 
 impl Drop for CoreCode {
     fn drop(&mut self) {

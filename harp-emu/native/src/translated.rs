@@ -12,12 +12,14 @@ use crate::calls::Callee;
 use crate::code::HostFunction;
 use crate::emit::{Emitted, emit};
 use crate::live::{Live, Reads, live};
+use crate::needs::needs;
 use crate::observe::{self, Fetcher, levels, memory_bytes, observed};
 use crate::record::Seen;
-use crate::region::{self, Block, Key, Region, Room};
+use crate::region::{self, Block, Bounds, Key, Met, Needs, Region, Room};
 use crate::rows::Rows;
-use crate::rules::{Assumed, Bits, Rules, State};
+use crate::rules::{Assumed, Rules};
 use crate::shape::Shape;
+use crate::state::{Bits, State};
 use crate::stats::LeaveCounts;
 use crate::waiting::waiting;
 
@@ -94,11 +96,11 @@ impl Formed {
     /// that is worth it.
     pub(crate) fn new(
         frame: &Frame<'_>,
-        shape: Shape,
         rules: Rules,
         seen: Option<&Seen>,
+        met: &Met,
     ) -> Option<Formed> {
-        let start = Instant::now();
+        let (start, shape) = (Instant::now(), rules.shape);
         let head = Key::new(*frame.pc, *frame.active == shape.full());
         let mut whole = Fetcher::new(shape, frame.memory);
         let waiting = rules.callee.map(|callee| waiting(rules, callee, &mut |pc| whole.fetch(pc)));
@@ -114,15 +116,22 @@ impl Formed {
         let mut unknown = State::unknown(shape);
         let link = shape.link();
         unknown.regs[link] = observed(frame, rules, 1 << link, &first).regs[link];
-        unknown.stack = levels(frame, rules);
+        unknown.stack = levels(frame, shape);
+        let unknown = met.at(head, unknown);
         let plain = Rules { assumed: Assumed::Nothing, ..rules };
         let all = Room { inside: room.known, ..room };
-        let trial = region::form(plain, head, unknown, all, seen, &mut |pc| fetcher.fetch(pc))?;
+        let bounds = Bounds { room: all, seen, needs: &Needs::new(), met };
+        let trial = region::form(plain, head, unknown, bounds, &mut |pc| fetcher.fetch(pc))?;
+        let needs = needs(&trial, plain);
         // Registers that the region may only pass on do not matter to it.
         let matters = live(&trial, plain, Reads::Inside);
         let at_head = matters.get(&head).and_then(|bits| bits.first()).map_or(0, |bits| bits.regs);
-        let state = observed(frame, rules, at_head, &first);
-        let region = region::form(rules, head, state, room, seen, &mut |pc| fetcher.fetch(pc))?;
+        let mut state = met.at(head, observed(frame, rules, at_head, &first));
+        if let Some(need) = needs.get(&head) {
+            need.cut(&mut state.stack);
+        }
+        let bounds = Bounds { room, seen, needs: &needs, met };
+        let region = region::form(rules, head, state, bounds, &mut |pc| fetcher.fetch(pc))?;
         let live = needed(&trial, &matters, &region, plain);
         let used = region.blocks.values().flat_map(|block| &block.insts).map(|inst| inst.pc);
         code.extend(used.filter_map(|pc| Some((pc, fetcher.code.get(&pc)?.clone()))));
@@ -251,7 +260,8 @@ mod tests {
         let mut form = |room| {
             let unknown = State::unknown(rules.shape);
             let room = Room { inside: room, known: room };
-            region::form(rules, head, unknown, room, None, &mut fetch).unwrap()
+            let bounds = Bounds { room, seen: None, needs: &Needs::new(), met: &Met::default() };
+            region::form(rules, head, unknown, bounds, &mut fetch).unwrap()
         };
         let (trial, region) = (form(3 + 1 + 1 + 2), form(100));
         let meet = Key::new(4 * 10, true);

@@ -20,7 +20,8 @@ use harp_isa::Pred;
 use crate::body::{Body, Inst, Waiting};
 use crate::calls::Callee;
 use crate::live::before;
-use crate::rules::{Bits, Rules};
+use crate::rules::Rules;
+use crate::state::Bits;
 
 /// What is known of waiting lanes at the instructions of a function, by their addresses; nothing if it activates lanes
 /// by other means than `join`, or is long.

@@ -12,7 +12,8 @@ use crate::body::{Body, Inst};
 use crate::class::Class;
 use crate::frame::{Leave, at};
 use crate::region::{Key, Region};
-use crate::rules::{Bits, Lanes, State, lanes};
+use crate::rules::{Lanes, lanes};
+use crate::state::{Bits, State};
 
 /// Registers and predicates as values.
 #[derive(Clone, Debug)]

@@ -12,7 +12,17 @@ use crate::code;
 use crate::frame::{ENTRIES, Leave, NOWHERE, RawEntry, at};
 use crate::region::Key;
 use crate::rows::bits_of;
-use crate::rules::{Bits, Lanes, State, lanes};
+use crate::rules::{Lanes, lanes};
+use crate::state::{Bits, State};
+
+/// Where a jump goes.
+#[derive(Clone, Copy, Debug)]
+enum Target {
+    /// To an address.
+    At(u64),
+    /// Out of the region, to what all lanes of a register hold.
+    In(u8),
+}
 
 /// Bytes of an entry of the divergence stack.
 const ENTRY_BYTES: i32 = size_of::<RawEntry>() as i32;
@@ -27,14 +37,14 @@ impl Emitter<'_, '_> {
     /// Emits the last instruction of a block that ends with one of control.
     pub(super) fn control(&mut self) {
         match self.at.inst.body {
-            Body::Jump { link, target } => self.jump(link, Some(target)),
+            Body::Jump { link, target } => self.jump(link, Target::At(target)),
             Body::JumpTo { link, target } => {
                 let place = self.rules.target(&self.at.state, &self.at.inst, link, target);
                 let is_uniform = self.at.state.regs[usize::from(target)].is_uniform();
                 match place {
-                    None if !is_uniform || self.at.inst.guard.is_some() => self.foreign(),
-                    None => self.jump_out(link, target),
-                    place => self.jump(link, place),
+                    Some(pc) => self.jump(link, Target::At(pc)),
+                    None if is_uniform => self.jump(link, Target::In(target)),
+                    None => self.foreign(),
                 }
             }
             Body::Split => self.split(),
@@ -129,7 +139,7 @@ impl Emitter<'_, '_> {
     }
 
     /// Jumps where the guard says so. Lanes must agree.
-    fn jump(&mut self, link: Option<u8>, target: Option<u64>) {
+    fn jump(&mut self, link: Option<u8>, target: Target) {
         let (inst, full) = (self.at.inst, self.at.key.full);
         let lanes = lanes(&self.at.state, &inst, full);
         if inst.guard.is_none() {
@@ -163,11 +173,19 @@ impl Emitter<'_, '_> {
     }
 
     /// The jump, which all active lanes take.
-    fn taken(&mut self, link: Option<u8>, target: Option<u64>) {
-        let full = self.at.key.full;
-        let state = self.write_link(link);
-        if let Some(pc) = target {
-            self.go(Key::new(pc, full), &state);
+    fn taken(&mut self, link: Option<u8>, target: Target) {
+        match target {
+            Target::At(pc) => {
+                let state = self.write_link(link);
+                self.go(Key::new(pc, self.at.key.full), &state);
+            }
+            Target::In(register) => {
+                let place = self.reg_scalar(register);
+                let place = self.lengthen(place);
+                self.write_link(link);
+                let needed = Bits::ALL.without(self.at.state.garbage);
+                self.exit(Place::Value(place), Leave::End, needed);
+            }
         }
     }
 
@@ -185,16 +203,6 @@ impl Emitter<'_, '_> {
         }
         self.at.state = after.clone();
         after
-    }
-
-    /// Jumps to what a register holds, out of the region.
-    fn jump_out(&mut self, link: Option<u8>, target: u8) {
-        let place = self.reg_scalar(target);
-        let place = self.lengthen(place);
-        let lanes = lanes(&self.at.state, &self.at.inst, self.at.key.full);
-        self.count_inst(lanes);
-        self.write_link(link);
-        self.exit(Place::Value(place), Leave::End, Bits::ALL.without(self.at.state.garbage));
     }
 
     // The divergence stack

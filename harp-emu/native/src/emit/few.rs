@@ -16,9 +16,10 @@ use super::values::{PredVal, Val};
 use super::{Emitter, aligned};
 use crate::body::{Access, Body, Inst};
 use crate::class::Class;
-use crate::frame::{Leave, SCRATCH, scratch};
+use crate::frame::{SCRATCH, scratch};
 use crate::rows::bits_of;
-use crate::rules::{State, is_integer, lanes};
+use crate::rules::{is_integer, lanes};
+use crate::state::State;
 
 /// Instructions that can be done lane by lane.
 struct Run {
@@ -168,11 +169,9 @@ impl Emitter<'_, '_> {
                 let place = e.b.ins().iadd(base, offset);
                 if stores {
                     let word = e.lane_word(value, &mut lane);
-                    let address = e.host_address(place);
-                    e.store_host(word, address, 0, access);
+                    e.store_in_lane(word, place, access);
                 } else {
-                    let bad = e.outside(place, access, 0, true);
-                    e.leave_if(bad, Leave::Access);
+                    e.leave_if_outside(place, access, true);
                 }
                 each.end(&mut e.b);
             }

@@ -6,7 +6,7 @@ use cranelift_codegen::ir::{InstBuilder, Value, types};
 use cranelift_frontend::Variable;
 
 use super::Emitter;
-use super::parts::LaneLoop;
+use super::parts::{LaneLoop, load_odd, store_odd};
 use crate::body::{Access, Body, Inst, Logic, Src};
 use crate::class::Class;
 use crate::frame::Leave;
@@ -94,10 +94,39 @@ impl Emitter<'_, '_> {
 
     /// Loads from an address; leaves if it is not usable.
     fn load_in_lane(&mut self, place: Value, access: Access) -> Value {
-        let bad = self.outside(place, access, 0, false);
-        self.leave_if(bad, Leave::Access);
+        self.leave_if_outside(place, access, false);
+        if self.may_be_odd(access) {
+            let place = (self.memory, self.lengthen(place));
+            return load_odd(&mut self.b, self.shape.int(), place);
+        }
         let address = self.host_address(place);
         self.load_host(address, 0, access)
+    }
+
+    /// Stores to an address that is usable.
+    pub(super) fn store_in_lane(&mut self, word: Value, place: Value, access: Access) {
+        if self.may_be_odd(access) {
+            let place = (self.memory, self.lengthen(place));
+            return store_odd(&mut self.b, self.shape.int(), word, place);
+        }
+        let address = self.host_address(place);
+        self.store_host(word, address, 0, access);
+    }
+
+    /// Leaves if an address of a lane is not usable.
+    pub(super) fn leave_if_outside(&mut self, place: Value, access: Access, store: bool) {
+        let access = match self.may_be_odd(access) {
+            // A word that begins in memory lies there.
+            true => Access { bytes: 1, aligned: false, ..access },
+            false => access,
+        };
+        let bad = self.outside(place, access, 0, store);
+        self.leave_if(bad, Leave::Access);
+    }
+
+    /// Whether it is an access of words that need not be aligned.
+    fn may_be_odd(&self, access: Access) -> bool {
+        self.rules.odd_words && access.aligned
     }
 
     /// The same if the flag is set; otherwise it is `old`.

@@ -40,6 +40,52 @@ pub(super) fn store(
     b.ins().store(guest(), word, address, distance);
 }
 
+/// Loads a word from a guest address of 8 bytes that need not be aligned: the bytes from there to the next one that is, which
+/// are in memory, zero-extended.
+pub(super) fn load_odd(
+    b: &mut FunctionBuilder<'_>,
+    int: Type,
+    (memory, address): (Value, Value),
+) -> Value {
+    let skipped = b.ins().band_imm_u(address, i64::from(int.bytes()) - 1);
+    let start = b.ins().isub(address, skipped);
+    let host = b.ins().iadd(memory, start);
+    let word = b.ins().load(int, guest(), host, 0);
+    let bits = b.ins().ishl_imm_u(skipped, 3);
+    b.ins().ushr(word, bits)
+}
+
+/// Stores a word to such an address: its lowest bytes, to those before the next address that is aligned. Other threads may
+/// store to the rest of the word meanwhile.
+pub(super) fn store_odd(
+    b: &mut FunctionBuilder<'_>,
+    int: Type,
+    word: Value,
+    (memory, address): (Value, Value),
+) {
+    let low = i64::from(int.bytes()) - 1;
+    let host = b.ins().iadd(memory, address);
+    let skipped = b.ins().band_imm_u(address, low);
+    let [whole, each, done] = [(); 3].map(|()| b.create_block());
+    let rest = b.append_block_param(each, int);
+    let place = b.append_block_param(each, types::I64);
+    b.ins().brif(skipped, each, &[word.into(), host.into()], whole, &[]);
+    b.seal_block(whole);
+    b.switch_to_block(whole);
+    b.ins().store(guest(), word, host, 0);
+    b.ins().jump(done, &[]);
+    b.switch_to_block(each);
+    b.ins().istore8(guest(), rest, place, 0);
+    let next = b.ins().iadd_imm_s(place, 1);
+    let more = b.ins().ushr_imm_u(rest, 8);
+    // Memory is aligned to words in the host, too.
+    let is_inside = b.ins().band_imm_u(next, low);
+    b.ins().brif(is_inside, each, &[more.into(), next.into()], done, &[]);
+    b.seal_block(each);
+    b.seal_block(done);
+    b.switch_to_block(done);
+}
+
 /// Whether an access at an address is above the last one that is inside of memory, or misaligned though it must not be.
 pub(super) fn is_beyond(
     b: &mut FunctionBuilder<'_>,

@@ -12,7 +12,7 @@ use super::Emitter;
 use super::values::Val;
 use crate::body::{Access, Src};
 use crate::class::Class;
-use crate::rules::State;
+use crate::state::State;
 
 /// Words of lanes.
 #[derive(Clone, Debug)]

@@ -9,7 +9,7 @@ use crate::class::Class;
 use crate::frame::{Leave, at};
 use crate::region::Key;
 use crate::rows::{self, Exit, Row, bits_of};
-use crate::rules::Bits;
+use crate::state::Bits;
 
 /// Where a warp goes on.
 #[derive(Clone, Copy, Debug)]

@@ -10,7 +10,8 @@ use super::Emitter;
 use super::values::{PredVal, Val, Vectors};
 use crate::body::Src;
 use crate::class::Class;
-use crate::rules::{Lanes, State};
+use crate::rules::Lanes;
+use crate::state::State;
 
 /// What a register holds since it was written in some lanes.
 #[derive(Clone, Debug)]

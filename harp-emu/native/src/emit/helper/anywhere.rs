@@ -4,7 +4,9 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
 use cranelift_frontend::FunctionBuilder;
 
-use super::super::parts::{LaneLoop, guest, is_beyond, load, narrow, store, vector_constant};
+use super::super::parts::{
+    LaneLoop, guest, is_beyond, load, load_odd, narrow, store, store_odd, vector_constant,
+};
 use super::super::values::Vectors;
 use super::super::{Emitter, aligned};
 use super::Helper;
@@ -21,6 +23,8 @@ pub(in super::super) struct Anywhere {
     task: Task,
     /// Whether all lanes execute. Otherwise the frame says which.
     all: bool,
+    /// Whether words need not be aligned.
+    odd: bool,
 }
 
 /// How it accesses memory.
@@ -100,7 +104,8 @@ impl Emitter<'_, '_> {
             let here = self.or_in_any_case(never);
             self.leave_only_if(here, Leave::Access);
         }
-        self.call_helper(Helper::Anywhere(Anywhere { access, task, all }), memory);
+        let odd = self.rules.odd_words && access.aligned && !matches!(task, Task::Update(_));
+        self.call_helper(Helper::Anywhere(Anywhere { access, task, all, odd }), memory);
         let outside = self.b.ins().load(types::I64, aligned(), frame, at!(outside));
         let is_outside = self.b.ins().icmp_imm_s(IntCC::NotEqual, outside, 0);
         self.leave_only_if(is_outside, Leave::Access);
@@ -118,9 +123,9 @@ impl Anywhere {
     ) -> FunctionBuilder<'b> {
         let last = memory_bytes.checked_sub(self.access.bytes as u64);
         let (usable, outside) = (b.create_block(), b.create_block());
-        let Anywhere { access, task, .. } = self;
+        let Anywhere { access, task, odd, .. } = self;
         let mut code =
-            Code { b, shape, access, task, last: last.unwrap_or(0), frame, memory, outside };
+            Code { b, shape, access, task, odd, last: last.unwrap_or(0), frame, memory, outside };
         match last {
             None => {
                 code.b.ins().jump(outside, &[]);
@@ -147,6 +152,7 @@ struct Code<'b> {
     shape: Shape,
     access: Access,
     task: Task,
+    odd: bool,
     /// The last usable address.
     last: u64,
     frame: Value,
@@ -158,13 +164,14 @@ struct Code<'b> {
 impl Code<'_> {
     /// The access in all lanes of the machine. Then control goes to `done`.
     fn all_lanes(&mut self, done: Block) {
+        let otherwise = if self.odd { self.b.create_block() } else { self.outside };
         if self.shape.is_whole() {
             let bad = self.any_outside();
             let go_on = self.b.create_block();
-            self.b.ins().brif(bad, self.outside, &[], go_on, &[]);
+            self.b.ins().brif(bad, otherwise, &[], go_on, &[]);
             self.b.switch_to_block(go_on);
         } else {
-            self.each_lane(|e, _, address| e.check(address));
+            self.each_lane(|e, _, address| e.check(address, false, otherwise));
         }
         if let Task::Update(_) = self.task {
             let bits = self.b.ins().iconst(types::I64, self.shape.full().cast_signed());
@@ -174,6 +181,35 @@ impl Code<'_> {
             self.in_all_lanes();
         }
         self.b.ins().jump(done, &[]);
+        if self.odd {
+            self.b.switch_to_block(otherwise);
+            let bits = self.b.ins().iconst(types::I64, self.shape.full().cast_signed());
+            self.one_by_one(bits, done);
+        }
+    }
+
+    /// The access in the lanes of these bits, whose addresses are not known to be usable, or aligned. Then control goes to
+    /// `done`.
+    fn one_by_one(&mut self, bits: Value, done: Block) {
+        let (odd, outside) = (self.odd, self.outside);
+        self.for_each_lane(bits, |e, _, address| e.check(address, odd, outside));
+        match odd {
+            true => self.for_each_lane(bits, Self::access_odd),
+            false => self.for_each_lane(bits, Self::access_lane),
+        }
+        self.b.ins().jump(done, &[]);
+    }
+
+    /// The access of a lane, whose address need not be aligned.
+    fn access_odd(&mut self, here: Value, address: Value) {
+        let (int, place) = (self.shape.int(), (self.memory, address));
+        if self.task == Task::Store {
+            let word = self.b.ins().load(int, aligned(), here, scratch(1));
+            store_odd(&mut self.b, int, word, place);
+        } else {
+            let word = load_odd(&mut self.b, int, place);
+            self.b.ins().store(aligned(), word, here, scratch(3));
+        }
     }
 
     /// The access in the lanes that execute. Then control goes to `done`.
@@ -193,9 +229,7 @@ impl Code<'_> {
             self.b.ins().jump(done, &[]);
             self.b.switch_to_block(some_bad);
         }
-        self.for_each_lane(bits, |e, _, address| e.check(address));
-        self.for_each_lane(bits, Self::access_lane);
-        self.b.ins().jump(done, &[]);
+        self.one_by_one(bits, done);
     }
 
     /// Loads in all lanes, if many execute, whose addresses have all been checked, and goes to `done`.
@@ -396,16 +430,24 @@ impl Code<'_> {
         lanes.end(&mut self.b);
     }
 
-    /// Goes outside if an address is not usable.
-    fn check(&mut self, address: Value) {
-        let mut bad = is_beyond(&mut self.b, address, self.last, self.access);
+    /// Goes to `otherwise` if an address is not usable, which may be `odd`, or not aligned.
+    fn check(&mut self, address: Value, odd: bool, otherwise: Block) {
+        let (last, access) = match odd {
+            // A word that begins in memory lies there.
+            true => {
+                let more = self.access.bytes as u64 - 1;
+                (self.last + more, Access { aligned: false, ..self.access })
+            }
+            false => (self.last, self.access),
+        };
+        let mut bad = is_beyond(&mut self.b, address, last, access);
         if self.task != Task::Load {
             let from = self.plain_from();
             let low = self.b.ins().icmp(IntCC::UnsignedLessThan, address, from);
             bad = self.b.ins().bor(bad, low);
         }
         let go_on = self.b.create_block();
-        self.b.ins().brif(bad, self.outside, &[], go_on, &[]);
+        self.b.ins().brif(bad, otherwise, &[], go_on, &[]);
         self.b.switch_to_block(go_on);
     }
 

@@ -11,8 +11,9 @@ use crate::body::{Access, Body, Inst};
 use crate::class::Class;
 use crate::frame::scratch;
 use crate::region::Region;
-use crate::rules::{MANY_REGISTERS, Rules, State};
+use crate::rules::{MANY_REGISTERS, Rules};
 use crate::shape::Shape;
+use crate::state::State;
 
 /// An access of a word in each lane at an address of the host and at this distance from lane to lane. All addresses have been
 /// checked.
