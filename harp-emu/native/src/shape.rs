@@ -1,5 +1,7 @@
 //! The shape of a machine's registers in host code.
 
+use std::ops::Range;
+
 use cranelift_codegen::ir::{Type, types};
 use harp_isa::abi::RegisterRoles;
 use harp_isa::{ArchId, WordSize};
@@ -36,6 +38,12 @@ impl Shape {
     /// Vectors of a register.
     pub(crate) fn vectors(self) -> usize {
         self.lanes.div_ceil(self.per_vector())
+    }
+
+    /// The lanes in vector `k` of a register.
+    pub(crate) fn lanes_of(self, k: usize) -> Range<usize> {
+        let first = k * self.per_vector();
+        first..self.lanes.min(first + self.per_vector())
     }
 
     /// Whether vectors have no more lanes than the machine.

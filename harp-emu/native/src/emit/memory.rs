@@ -3,7 +3,7 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 
-use super::parts::{LaneLoop, guest, load, store};
+use super::parts::{LaneLoop, guest, load, store, vector_of};
 use super::values::{Val, Vectors};
 use super::{Emitter, aligned};
 use crate::body::{Access, Src, Update};
@@ -141,18 +141,12 @@ impl Emitter<'_, '_> {
         &mut self,
         mut word: impl FnMut(&mut Self, usize) -> Value,
     ) -> Vec<Value> {
-        let (ty, per) = (self.shape.int_vector(), self.shape.per_vector());
-        let mut vectors = Vec::new();
-        for k in 0..self.shape.vectors() {
-            let first = word(self, k * per);
-            let mut vector = self.b.ins().scalar_to_vector(ty, first);
-            for i in 1..per.min(self.shape.lanes - k * per) {
-                let value = word(self, k * per + i);
-                vector = self.b.ins().insertlane(vector, value, i as u8);
-            }
-            vectors.push(vector);
-        }
-        vectors
+        let shape = self.shape;
+        let mut vector = |k| {
+            let words: Vec<Value> = shape.lanes_of(k).map(|lane| word(self, lane)).collect();
+            vector_of(&mut self.b, shape.int_vector(), &words)
+        };
+        (0..shape.vectors()).map(&mut vector).collect()
     }
 
     /// Lane number `lane` of a register.

@@ -115,6 +115,15 @@ pub(super) fn narrow(access: Access) -> Type {
     }
 }
 
+/// A vector of words, one for each of its lanes or for the first ones.
+pub(super) fn vector_of(b: &mut FunctionBuilder<'_>, ty: Type, words: &[Value]) -> Value {
+    let mut vector = b.ins().scalar_to_vector(ty, words[0]);
+    for (i, &word) in words.iter().enumerate().skip(1) {
+        vector = b.ins().insertlane(vector, word, i as u8);
+    }
+    vector
+}
+
 /// A vector whose lane i is `word(i)`.
 pub(super) fn vector_constant(
     b: &mut FunctionBuilder<'_>,

@@ -6,6 +6,7 @@ use cranelift_frontend::FunctionBuilder;
 
 use super::super::parts::{
     LaneLoop, guest, is_beyond, load, load_odd, narrow, store, store_odd, vector_constant,
+    vector_of,
 };
 use super::super::values::Vectors;
 use super::super::{Emitter, aligned};
@@ -335,19 +336,14 @@ impl Code<'_> {
 
     /// The access in all lanes, at addresses that have been checked.
     fn in_all_lanes(&mut self) {
-        let (per, lanes) = (self.shape.per_vector(), self.shape.lanes);
         if self.task == Task::Store {
             return self.each_lane(Self::access_lane);
         }
         // Words that are stored one by one would be slow to read as a vector.
         for k in 0..self.shape.vectors() {
-            let word = self.word(k * per);
-            let mut words = self.b.ins().scalar_to_vector(self.shape.int_vector(), word);
-            for i in 1..per.min(lanes - k * per) {
-                let word = self.word(k * per + i);
-                words = self.b.ins().insertlane(words, word, i as u8);
-            }
-            self.b.ins().store(aligned(), words, self.frame, scratch(3) + 16 * k as i32);
+            let words: Vec<Value> = self.shape.lanes_of(k).map(|lane| self.word(lane)).collect();
+            let vector = vector_of(&mut self.b, self.shape.int_vector(), &words);
+            self.b.ins().store(aligned(), vector, self.frame, scratch(3) + 16 * k as i32);
         }
     }
 
@@ -430,7 +426,7 @@ impl Code<'_> {
         lanes.end(&mut self.b);
     }
 
-    /// Goes to `otherwise` if an address is not usable, which may be `odd`, or not aligned.
+    /// Goes to `otherwise` if an address is not usable. If it may be `odd`, it need not be aligned.
     fn check(&mut self, address: Value, odd: bool, otherwise: Block) {
         let (last, access) = match odd {
             // A word that begins in memory lies there.

@@ -4,7 +4,7 @@ use cranelift_codegen::ir::{InstBuilder, Value};
 use cranelift_frontend::FunctionBuilder;
 use harp_isa::Sharing;
 
-use super::super::parts::{load, store};
+use super::super::parts::{load, store, vector_of};
 use super::super::{Emitter, aligned};
 use super::Helper;
 use crate::body::{Access, Body, Inst};
@@ -76,18 +76,12 @@ impl Row {
     }
 
     fn loads(self, b: &mut FunctionBuilder<'_>, frame: Value, address: Value, shape: Shape) {
-        let (int, ty, per) = (shape.int(), shape.int_vector(), shape.per_vector());
         for k in 0..shape.vectors() {
-            let word = |b: &mut FunctionBuilder<'_>, i| {
-                let distance = shape.distance(self.stride, k * per + i);
-                load(b, int, (address, distance), self.access)
-            };
-            let first = word(b, 0);
-            let mut vector = b.ins().scalar_to_vector(ty, first);
-            for i in 1..per.min(shape.lanes - k * per) {
-                let word = word(b, i);
-                vector = b.ins().insertlane(vector, word, i as u8);
-            }
+            let places = shape.lanes_of(k).map(|lane| shape.distance(self.stride, lane));
+            let words: Vec<Value> = places
+                .map(|distance| load(b, shape.int(), (address, distance), self.access))
+                .collect();
+            let vector = vector_of(b, shape.int_vector(), &words);
             b.ins().store(aligned(), vector, frame, scratch(3) + 16 * k as i32);
         }
     }
