@@ -24,18 +24,7 @@ pub(crate) enum Reads<'a> {
 
 /// What is live in a region.
 pub(crate) fn live(region: &Region, rules: Rules, reads: Reads<'_>) -> Live {
-    let mut live: Live = region.blocks.keys().map(|&key| (key, Vec::new())).collect();
-    loop {
-        let mut changed = false;
-        for &key in region.blocks.keys().rev() {
-            let before = block(region, rules, key, reads, &live);
-            let old = live.insert(key, before.clone());
-            changed |= old != Some(before);
-        }
-        if !changed {
-            return live;
-        }
-    }
+    region.backward(|key, live| block(region, rules, key, reads, live))
 }
 
 /// What is live before each instruction of a block.

@@ -10,17 +10,7 @@ use crate::state::{Need, State};
 
 /// What the blocks of a region need.
 pub(crate) fn needs(region: &Region, rules: Rules) -> Needs {
-    let mut needs: Needs = region.blocks.keys().map(|&key| (key, Need::default())).collect();
-    loop {
-        let mut changed = false;
-        for &key in region.blocks.keys().rev() {
-            let need = block(region, rules, key, &needs);
-            changed |= needs.insert(key, need) != Some(need);
-        }
-        if !changed {
-            return needs;
-        }
-    }
+    region.backward(|key, needs| block(region, rules, key, needs))
 }
 
 /// What a block needs, if blocks that follow need that.

@@ -102,6 +102,27 @@ pub(crate) struct Region {
 }
 
 impl Region {
+    /// What holds before each block, of which `before` tells that of one from what holds before all, as far as that is known:
+    /// the least that agrees with itself.
+    pub(crate) fn backward<T: Clone + Default + PartialEq>(
+        &self,
+        before: impl Fn(Key, &BTreeMap<Key, T>) -> T,
+    ) -> BTreeMap<Key, T> {
+        let mut all: BTreeMap<Key, T> =
+            self.blocks.keys().map(|&key| (key, T::default())).collect();
+        loop {
+            let mut changed = false;
+            for &key in self.blocks.keys().rev() {
+                let new = before(key, &all);
+                let old = all.insert(key, new.clone());
+                changed |= old != Some(new);
+            }
+            if !changed {
+                return all;
+            }
+        }
+    }
+
     /// The topmost levels of the divergence stack that entry number `entry` expects.
     pub(crate) fn levels(&self, entry: usize) -> &[Level] {
         self.levels.get(entry).map_or(&[], |levels| levels)

@@ -125,7 +125,7 @@ impl Emitter<'_, '_> {
     }
 
     /// Whether it is an access of words that need not be aligned.
-    fn may_be_odd(&self, access: Access) -> bool {
+    pub(super) fn may_be_odd(&self, access: Access) -> bool {
         self.rules.odd_words && access.aligned
     }
 

@@ -105,7 +105,7 @@ impl Emitter<'_, '_> {
             let here = self.or_in_any_case(never);
             self.leave_only_if(here, Leave::Access);
         }
-        let odd = self.rules.odd_words && access.aligned && !matches!(task, Task::Update(_));
+        let odd = self.may_be_odd(access) && !matches!(task, Task::Update(_));
         self.call_helper(Helper::Anywhere(Anywhere { access, task, all, odd }), memory);
         let outside = self.b.ins().load(types::I64, aligned(), frame, at!(outside));
         let is_outside = self.b.ins().icmp_imm_s(IntCC::NotEqual, outside, 0);
