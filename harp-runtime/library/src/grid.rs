@@ -17,7 +17,9 @@ const CHUNKS: &str = include_str!("asm/chunks.s");
 const VOLUME: &str = include_str!("asm/volume.s");
 const ROWS: &str = include_str!("asm/rows.s");
 const GROUPS: &str = include_str!("asm/groups.s");
-const DIMENSION: &str = include_str!("asm/dimension.s");
+const GROUP: &str = include_str!("asm/group.s");
+const LOCAL: &str = include_str!("asm/local.s");
+const POSITION: &str = include_str!("asm/position.s");
 const END: &str = include_str!("asm/end.s");
 const DESCRIPTOR_TEXT: &str = include_str!("asm/descriptor.s");
 
@@ -144,7 +146,7 @@ pub fn assemble(arch: ArchId, form: Form, reach: Reach) -> Object {
     let walk = match form.walk {
         Walk::Chunks => chunks(registers.wide, VOLUME),
         Walk::Rows => chunks(registers.wide, ROWS),
-        Walk::Groups => [&groups(), END].concat(),
+        Walk::Groups => [&groups(registers.wide), END].concat(),
     };
     let mut text = [&boot, &walk, DESCRIPTOR_TEXT].concat();
     if form.locks {
@@ -191,16 +193,24 @@ fn chunks(wide: bool, volume: &str) -> String {
     [&lines.concat(), CHUNKS, END, &volume].concat()
 }
 
-/// The walk over work-groups, with one text instantiated for each of three dimensions. The kernel gets its
-/// position in the first dimension in a register; until then it is kept in the word at the first stack
-/// pointer, which is unused.
-fn groups() -> String {
-    let places = [("X", "%sp, #0"), ("Y", "%fp, L_Y"), ("Z", "%fp, L_Z")];
-    places.into_iter().fold(GROUPS.to_owned(), |text, (dimension, place)| {
-        let steps =
-            DIMENSION.replace("POSITION_DIM", place).replace("_DIM", &format!("_{dimension}"));
-        text.replace(&format!("DIMENSION_{dimension}\n"), &steps)
-    })
+/// The walk over work-groups, with texts instantiated for each dimension. Where there are registers, what it needs of the
+/// warp's group and of each lane stays in them: in a lane's memory each word has a cache line of the host for itself.
+fn groups(wide: bool) -> String {
+    let [group, local] = [["%group", "L_GROUP"], ["%local", "L_LOCAL_X"]]
+        .map(|[to, from]| format!("        ld {to}, %fp, {from}\n"));
+    let kept = [("KEEP_LOCAL\n", &*local), ("FIND_LOCAL\n", ""), ("FIND_GROUP\n", "")];
+    let found = [("KEEP_LOCAL\n", ""), ("FIND_LOCAL\n", &*local), ("FIND_GROUP\n", &*group)];
+    let mut text = GROUPS.to_owned();
+    for (name, line) in if wide { kept } else { found } {
+        text = text.replace(name, line);
+    }
+    for dimension in ["X", "Y", "Z"] {
+        for (name, part) in [("GROUP", GROUP), ("LOCAL", LOCAL), ("POSITION", POSITION)] {
+            let part = part.replace("_DIM", &format!("_{dimension}"));
+            text = text.replace(&format!("\n{name}_{dimension}\n"), &format!("\n{part}"));
+        }
+    }
+    text
 }
 
 /// The constants of the assembly text: all offsets in bytes.
@@ -247,7 +257,8 @@ fn definitions(arch: ArchId) -> Vec<(&'static str, i64)> {
 
 /// The registers beyond `%r0` to `%r3`, `%fp`, `%sp` and `%ra` that the text names.
 struct Registers {
-    /// The callee-saved register below `%fp`; the next two below it are `%stride` and `%end`.
+    /// The callee-saved register below `%fp`; the next two below it are `%stride` and `%end`, or `%group` and `%local` in
+    /// walks over work-groups.
     item: u8,
     /// Whether these two are callee-saved as well.
     wide: bool,
@@ -262,10 +273,11 @@ impl Registers {
     fn name_in(&self, text: &str) -> String {
         let text = text.replace("%item", &format!("%r{}", self.item));
         if !self.wide {
-            return text;
+            return text.replace("%group", "%ra").replace("%local", "%r1");
         }
-        text.replace("%stride", &format!("%r{}", self.item - 1))
-            .replace("%end", &format!("%r{}", self.item - 2))
+        let [first, second] = [1, 2].map(|below| format!("%r{}", self.item - below));
+        let text = text.replace("%stride", &first).replace("%group", &first);
+        text.replace("%end", &second).replace("%local", &second)
     }
 }
 
