@@ -32,15 +32,19 @@ impl BarrierRule {
 
     /// The lanes that must, of a warp of which so many were last activated, and with these two lowest entries of the
     /// divergence stack. `None` if any may.
-    #[inline]
+    #[inline(always)]
     pub fn expected(self, activated: u8, lowest: [Option<StackEntry>; 2]) -> Option<u64> {
         let BarrierRule::All { behind_outer_split } = self else { return None };
-        let ours = |entry: &StackEntry| Some(entry.behind) == behind_outer_split;
-        Some(match lowest.map(|entry| entry.filter(ours)) {
-            [None, _] => u64::MAX >> (64 - u32::from(activated.max(1))),
-            [Some(all), Some(held)] if held.resume.is_some() => all.mask & !held.mask,
-            [Some(all), _] => all.mask,
-        })
+        let ours = |entry: Option<StackEntry>| {
+            entry.filter(|entry| Some(entry.behind) == behind_outer_split)
+        };
+        // No method of arrays, which would be called: this is asked for each warp at each barrier.
+        let [first, second] = lowest;
+        let Some(all) = ours(first) else {
+            return Some(u64::MAX >> (64 - u32::from(activated.max(1))));
+        };
+        let held = ours(second).filter(|entry| entry.resume.is_some());
+        Some(held.map_or(all.mask, |held| all.mask & !held.mask))
     }
 }
 

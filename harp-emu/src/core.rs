@@ -1,6 +1,7 @@
 //! A core: its warps, the order in which they run, and how they affect each other.
 
 mod ahead;
+mod crowds;
 mod faults;
 mod host_code;
 mod make;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 
 use harp_isa::Gpr;
 
+use crowds::Crowds;
 use host_code::Barrier;
 pub(crate) use make::{all_at_reset, least_state};
 pub(crate) use traits::{Core, LeftCode, Spare, Whole};
@@ -59,6 +61,7 @@ struct Lanes<'m, W: Word, const C: usize> {
     /// The warps of whose state host code still has a part, as bits: none between turns.
     unsettled: u64,
     warps: Warps<W, C>,
+    crowds: Crowds,
     system: System,
     /// The source of a seeded schedule.
     random: Option<Random>,
@@ -129,6 +132,7 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
             host_code_before: host_code.filter(|code| code.code().end <= read_only_below),
             host_pause: 0,
             unsettled: 0,
+            crowds: Crowds::default(),
             warps,
             system: System::at_reset(config, core, None, None),
             random: seeded(config, core),
@@ -343,8 +347,17 @@ impl<'m, W: Word, const C: usize> Lanes<'m, W, C> {
     }
 
     /// Lets warp `number` wait at a barrier, until as many do as it is for.
+    #[inline(always)]
     fn wait(&mut self, number: usize, Barrier { id, warps, next }: Barrier) {
-        self.warps.wait(number, id, warps, next);
+        let others = self.crowds.come(number, id, warps);
+        let warp = &mut self.warps[number];
+        match others {
+            Some(others) => {
+                warp.pc = next;
+                self.warps.release(others);
+            }
+            None => warp.status = Status::Waiting { id, warps, next },
+        }
     }
 
     /// Starts a warp at `pc` for warp `number`, with `value` in a register.
@@ -422,6 +435,7 @@ impl<W: Word, const C: usize> Core for Lanes<'_, W, C> {
         let device = self.system.device.take();
         self.system = System::at_reset(config, core, console.cloned(), device);
         self.warps.clear();
+        self.crowds.clear();
         self.start(0, true)
             .expect("warps keep their memory, so there is always enough for the first");
         self.random = seeded(config, core);

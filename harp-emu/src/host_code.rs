@@ -40,10 +40,9 @@ pub trait HostCode: Any + Send {
     /// follow later, by [`settle`](Self::settle).
     fn run(&mut self, frame: &mut Frame<'_>) -> HostEnd;
 
-    /// Goes on with warps that are not settled since they came to a barrier, and that have issued the `bar` and nothing
-    /// else: one after the other, as long as there are more and each comes to a barrier. It tells how each one ends, and stops
-    /// without a word at one with which it cannot go on. All stay unsettled.
-    fn go_on(&mut self, warps: &mut dyn Resumes);
+    /// Goes on with a warp that is not settled since it came to a barrier, and that has issued the `bar` and nothing else.
+    /// `None` if it cannot. The warp stays unsettled. After a pause of 0 it wants to be asked again at once.
+    fn go_on(&mut self, warp: &mut Resume<'_>) -> Option<HostEnd>;
 
     /// Makes the state of a warp what it is behind the last instruction, apart from what it is already: see
     /// [`run`](Self::run). Without effect on one that is settled.
@@ -72,12 +71,12 @@ pub enum HostEnd {
     Barrier {
         /// The barrier's number in the first active lane.
         id: u64,
-        /// How many warps it is for, in that lane.
-        warps: u64,
         /// What it adds to [`WarpStats::insts`]: the active lanes, or 1 if it is done once for all.
         insts: u64,
         /// The address behind.
         next: u64,
+        /// How many warps it is for, in the first active lane.
+        warps: u64,
     },
 }
 
@@ -111,19 +110,6 @@ pub struct Frame<'a> {
     pub place: [u16; 3],
     /// Whether the warp may pass barriers for one warp here: as long as it runs, nobody else comes to one.
     pub passes_alone: bool,
-}
-
-/// Warps that go on behind barriers.
-pub trait Resumes {
-    /// The next one, if there is one.
-    fn next(&mut self) -> Option<Resume<'_>>;
-
-    /// The last one is at a barrier, with what [`HostEnd::Barrier`] says of it. What is left of its budget is `left`.
-    fn waits(&mut self, id: u64, warps: u64, insts: u64, next: u64, pc: u64, left: u64);
-
-    /// The last one is at `pc`, where host code ends. The interpreter should issue `pause` instructions before it asks
-    /// again, or ask at once.
-    fn leaves(&mut self, pause: u64, pc: u64, left: u64);
 }
 
 /// A warp that goes on behind a barrier. What is not here, host code still has.

@@ -64,7 +64,7 @@
 //! | learn why a run stopped | [`Trap`], its [`TrapKind`], [`BarrierWait`] of a deadlock, [`PageAccess`] of a page fault, the [`Interrupt`] that a guest would get |
 //! | learn what a run cost | [`Stats`], [`CoreStats`], [`WarpStats`] |
 //! | inspect a machine between runs and steps | [`WarpView`], [`WarpStatus`], [`StackEntry`], [`SavedState`], [`PageMapping`] |
-//! | run warps in host code | [`HostTier`], which makes a [`HostCode`] for each core; this gets a [`Frame`] with [`RegisterWords`], [`MemoryWords`] and a [`FrameStack`], or the [`Resume`]s of [`Resumes`], and returns a [`HostEnd`]; [`BarrierRule`] says who must come to barriers; [`compute`] is what an instruction means in one lane |
+//! | run warps in host code | [`HostTier`], which makes a [`HostCode`] for each core; this gets a [`Frame`] with [`RegisterWords`], [`MemoryWords`] and a [`FrameStack`], or a [`Resume`], and returns a [`HostEnd`]; [`BarrierRule`] says who must come to barriers; [`compute`] is what an instruction means in one lane |
 //! | observe every instruction | [`Observer`], which gets [`Issue`] and [`Retire`]; [`MemoryAccess`], [`AccessKind`], [`LaneAccess`]; [`TraceWriter`] writes a [`Trace`] in a [`TraceFormat`] |
 //! | count more than statistics | [`Profile`]: [`OpcodeCounts`], [`LaneCounts`], [`BranchCounts`] and [`BranchMasks`] (at most [`LISTED_BRANCH_MASKS`] a branch), [`RegisterCounts`] and [`RegisterCount`], [`MemoryCounts`], each with [`Histogram`]s |
 //!
@@ -139,7 +139,7 @@ pub use stop::CancelToken;
 pub use trap::{BarrierWait, PageAccess, Trap, TrapKind};
 // Another way to run warps.
 pub use barrier::BarrierRule;
-pub use host_code::{Frame, FrameStack, HostCode, HostEnd, HostTier, Resume, Resumes, compute};
+pub use host_code::{Frame, FrameStack, HostCode, HostEnd, HostTier, Resume, compute};
 pub use word::{MemoryWords, RegisterWords};
 // The state of a machine that is not running.
 pub use inspect::{SavedState, StackEntry, WarpStatus, WarpView};

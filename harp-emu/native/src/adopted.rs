@@ -3,9 +3,10 @@
 use std::mem::take;
 use std::sync::Arc;
 
-use harp_emu::Frame;
+use harp_emu::{Frame, MemoryWords, RegisterWords};
 
 use crate::frame::Leave;
+use crate::lent::Lent;
 use crate::observe::met;
 use crate::record::Pace;
 use crate::region::Met;
@@ -27,9 +28,10 @@ pub(crate) struct Entrance {
     pub(crate) number: usize,
     /// The entry's.
     pub(crate) entry: usize,
-    /// The registers of which it reads all lanes, as bits.
-    pub(crate) vectors: u64,
 }
+
+/// What host code works on: registers, predicates, memory.
+type Pieces<'a, 'b> = (&'a mut RegisterWords<'b>, &'a mut [u64; 64], MemoryWords<'b>);
 
 /// A region that a core uses, and what it has seen of it.
 #[derive(Debug)]
@@ -67,6 +69,28 @@ impl Adopted {
         let (tally, met) = Default::default();
         let (trial, trial_length) = (FIRST_TRIAL, FIRST_TRIAL);
         Adopted { translated, tally, trial, trial_length, met, looks: LOOKS }
+    }
+
+    /// Runs the region on a warp, if that is as the entry expects at which it stands. Returns why it was left and how many
+    /// instructions were issued; `None` if it cannot run. Where there are places at which it can be left, the next is `turn`.
+    #[inline(always)]
+    pub(crate) fn visit(
+        &self,
+        lent: &mut Lent,
+        turn: &mut u64,
+        is_as_expected: bool,
+        (registers, predicates, memory): Pieces<'_, '_>,
+    ) -> Option<(Leave, u64)> {
+        let translated = &*self.translated;
+        if translated.places > 0 {
+            lent.raw.leaving = *turn % (translated.places + 1);
+            *turn += 1;
+        }
+        let before = lent.raw.budget;
+        let is_called = !is_as_expected
+            || translated.function.call(&mut lent.raw, registers, predicates, memory);
+        let why = is_called.then(|| lent.leave(&translated.rows, is_as_expected)).flatten()?;
+        Some((why, before - lent.raw.budget))
     }
 
     /// Counts a visit in which that many instructions were issued, and which ended where no region has an entry or not.

@@ -95,6 +95,7 @@ impl HostFunction {
     }
 
     /// Calls it. Returns whether registers and memory are those that it was made for; otherwise nothing happens.
+    #[inline]
     pub(crate) fn call(
         &self,
         frame: &mut RawFrame,

@@ -174,6 +174,7 @@ impl RawFrame {
     }
 
     /// Begins a visit, at an entry of a region.
+    #[inline]
     pub(crate) fn begin(&mut self, entry: usize, pc: u64, plain_from: u64, budget: u64) {
         self.entry = entry as u64;
         (self.pc, self.next) = (pc, NOWHERE);
@@ -230,10 +231,12 @@ impl RawFrame {
     }
 
     /// Whether all lanes have come to the barrier that must.
+    #[inline(always)]
     pub(crate) fn may_wait(&self) -> bool {
         // Who has so many entries asks the interpreter.
         let knows_lowest = self.below == 0;
-        let lowest = [0, 1].map(|index| self.top().get(index).map(RawEntry::view));
+        let lowest = |index: usize| self.top().get(index).map(RawEntry::view);
+        let lowest = [lowest(0), lowest(1)];
         let expected = self.barriers.expected(self.activated as u8, lowest);
         knows_lowest && expected.is_none_or(|expected| self.active == expected)
     }

@@ -3,7 +3,7 @@
 use harp_emu::{BarrierRule, Frame, HostEnd, Resume};
 
 use crate::frame::{Leave, NOWHERE, RawFrame};
-use crate::rows::{Held, are_rows, read_firsts};
+use crate::rows::{Held, Rows, are_rows, read_firsts};
 use crate::shape::Shape;
 use crate::state::Level;
 use crate::translated::Translated;
@@ -62,7 +62,7 @@ impl Lent {
     /// The barrier at which it is.
     pub(crate) fn barrier(&self) -> HostEnd {
         let ([id, warps, insts], next) = (self.raw.barrier, self.raw.next);
-        HostEnd::Barrier { id, warps, insts, next }
+        HostEnd::Barrier { id, insts, next, warps }
     }
 
     /// Takes the state of a warp that comes to an entry of a region. Returns whether it is as that expects.
@@ -93,29 +93,28 @@ impl Lent {
                 && are_rows(&frame.registers, expected, *frame.active, &raw.scalars, shape)
     }
 
-    /// Prepares a warp that waited at a barrier for the way behind it, from an entry on that reads all lanes of these
-    /// `vectors`. Returns whether it is one that goes on there, in the same region.
+    /// The region in which it waited at the barrier before `pc`.
     #[inline]
-    pub(crate) fn go_on(
-        &mut self,
-        [number, entry]: [usize; 2],
-        vectors: u64,
-        shape: &Shape,
-        warp: &mut Resume<'_>,
-    ) -> bool {
+    pub(crate) fn waited_before(&self, pc: u64) -> Option<usize> {
+        self.number.filter(|_| self.left == Some(Leave::Barrier) && self.raw.next == pc)
+    }
+
+    /// Prepares a warp that waited at a barrier for the way behind it, in the same region. Returns whether that goes on
+    /// there.
+    #[inline(always)]
+    pub(crate) fn go_on(&mut self, rows: &Rows, shape: &Shape, warp: &mut Resume<'_>) -> bool {
         let raw = &mut self.raw;
-        let is_there = self.number == Some(number) && raw.next == warp.pc && entry > 0;
-        if self.left != Some(Leave::Barrier) || !is_there {
-            return false;
-        }
-        self.held.settle(&mut warp.registers, vectors, &raw.scalars, shape);
-        raw.begin(entry, warp.pc, warp.plain_stores_from, warp.budget);
+        let exit = rows.exits.get(raw.exit as usize);
+        let Some(number) = exit.and_then(|exit| exit.behind) else { return false };
+        let Some(entry) = rows.entries.get(number) else { return false };
+        self.held.settle(&mut warp.registers, entry.vectors, &raw.scalars, shape);
+        raw.begin(number, warp.pc, warp.plain_stores_from, warp.budget);
         true
     }
 
     /// The warp has left the region, or was not as its entry expects. Returns why; `None` if there is no such exit.
-    #[inline]
-    pub(crate) fn leave(&mut self, translated: &Translated, is_as_expected: bool) -> Option<Leave> {
+    #[inline(always)]
+    pub(crate) fn leave(&mut self, rows: &Rows, is_as_expected: bool) -> Option<Leave> {
         let raw = &mut self.raw;
         let why = match is_as_expected {
             true => *Leave::ALL.get(raw.leave as usize)?,
@@ -124,9 +123,9 @@ impl Lent {
         self.foreign = 0;
         // Host code, too, may find that a warp is not as expected. Then it has done nothing.
         if why != Leave::Entry {
-            let exit = translated.rows.exits.get(raw.exit as usize)?;
+            let exit = rows.exits.get(raw.exit as usize)?;
             let is_another = self.exit != Some(raw.exit);
-            self.held.take(exit, translated.rows.stored, is_another, &mut raw.scalars);
+            self.held.take(exit, rows.stored, is_another, &mut raw.scalars);
             (self.exit, self.foreign) = (Some(raw.exit), exit.foreign);
         }
         self.left = Some(why);

@@ -49,14 +49,16 @@ pub(crate) struct Exit {
     pub(crate) vectors: u64,
     /// Those that the interpreter will write.
     pub(crate) foreign: u64,
+    /// The number of the entry at which the region goes on behind the `bar` at which it is left here.
+    pub(crate) behind: Option<usize>,
 }
 
 impl Exit {
-    pub(crate) fn new(rows: &[Row], vectors: u64, foreign: u64) -> Exit {
+    pub(crate) fn new(rows: &[Row], vectors: u64, foreign: u64, behind: Option<usize>) -> Exit {
         let pending = rows.iter().fold(0, |bits, row| bits | 1 << row.reg);
         let strides = rows.iter().map(|row| (row.reg, row.stride)).collect();
         let firsts = rows.iter().filter_map(|row| Some((row.reg, row.first?))).collect();
-        Exit { pending, strides, firsts, vectors, foreign }
+        Exit { pending, strides, firsts, vectors, foreign, behind }
     }
 }
 
@@ -109,6 +111,7 @@ impl Held {
 
     /// Takes what an exit leaves, on whose way code may have `stored` registers. Lane 0 of its rows is in `scalars`, or put
     /// there if it is known. An exit that was the last one before, too, has nothing new.
+    #[inline(always)]
     pub(crate) fn take(
         &mut self,
         exit: &Exit,
@@ -119,12 +122,17 @@ impl Held {
         self.pending = self.pending & !exit.vectors | exit.pending;
         self.known &= !(exit.vectors | stored);
         if is_another {
-            for &(reg, stride) in &exit.strides {
-                self.strides[usize::from(reg)] = stride;
-            }
-            for &(reg, first) in &exit.firsts {
-                scalars[usize::from(reg)] = first;
-            }
+            self.take_rows(exit, scalars);
+        }
+    }
+
+    #[inline(never)]
+    fn take_rows(&mut self, exit: &Exit, scalars: &mut [u64; 64]) {
+        for &(reg, stride) in &exit.strides {
+            self.strides[usize::from(reg)] = stride;
+        }
+        for &(reg, first) in &exit.firsts {
+            scalars[usize::from(reg)] = first;
         }
     }
 
@@ -134,6 +142,7 @@ impl Held {
     }
 
     /// Writes all lanes of those of these registers that are pending.
+    #[inline(always)]
     pub(crate) fn settle(
         &mut self,
         registers: &mut RegisterWords<'_>,
@@ -141,8 +150,22 @@ impl Held {
         scalars: &[u64; 64],
         shape: &Shape,
     ) {
-        let mut left = self.pending & which;
+        let left = self.pending & which;
         self.pending &= !which;
+        if left != 0 {
+            self.write_all(registers, left, scalars, shape);
+        }
+    }
+
+    #[inline(never)]
+    fn write_all(
+        &mut self,
+        registers: &mut RegisterWords<'_>,
+        which: u64,
+        scalars: &[u64; 64],
+        shape: &Shape,
+    ) {
+        let mut left = which;
         while left != 0 {
             let (r, bit) = (left.trailing_zeros() as u8, left & left.wrapping_neg());
             left ^= bit;

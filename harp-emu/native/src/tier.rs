@@ -6,9 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use harp_emu::{
-    BarrierRule, Frame, HostCode, HostEnd, MemoryWords, RegisterWords, Resume, Resumes,
-};
+use harp_emu::{BarrierRule, Frame, HostCode, HostEnd, Resume};
 
 use crate::adopted::{Adopted, Entrance, Place};
 use crate::calls::Callee;
@@ -37,9 +35,6 @@ enum End {
     Pause(u64),
 }
 
-/// What host code works on: registers, predicates, memory.
-type Pieces<'a, 'b> = (&'a mut RegisterWords<'b>, &'a mut [u64; 64], MemoryWords<'b>);
-
 /// Places that a core remembers.
 const RECENT: usize = 64;
 
@@ -56,8 +51,6 @@ pub(crate) struct CoreCode {
     places: HashMap<u64, Place>,
     /// The places that were last looked up, by the low bits of their addresses.
     recent: [(u64, Option<Place>); RECENT],
-    /// Where the last warp went on behind a barrier: the address, whether all its lanes were active, and the entrance.
-    behind: Option<(u64, bool, Entrance)>,
     /// By the numbers of warps.
     lent: Vec<Lent>,
     range: Range<u64>,
@@ -104,19 +97,25 @@ impl HostCode for CoreCode {
         }
     }
 
-    fn go_on(&mut self, warps: &mut dyn Resumes) {
-        loop {
-            // Not moved, which would wait for what was just written.
-            let mut next = warps.next();
-            let Some(warp) = &mut next else { return };
-            let Some((index, end)) = self.resume(warp) else { return };
-            let raw = &self.lent[index].raw;
-            let [id, number, insts] = raw.barrier;
-            match end {
-                End::Barrier => warps.waits(id, number, insts, raw.next, raw.pc, raw.budget),
-                End::Pause(pause) => return warps.leaves(pause, raw.pc, raw.budget),
-            }
+    fn go_on(&mut self, warp: &mut Resume<'_>) -> Option<HostEnd> {
+        if self.version != Some(self.shared.version.load(Ordering::Acquire)) {
+            return None;
         }
+        let index = usize::from(warp.warp);
+        let lent = self.lent.get_mut(index)?;
+        let number = lent.waited_before(warp.pc)?;
+        let adopted = self.adopted.get_mut(number)?;
+        if !lent.go_on(&adopted.translated.rows, &self.shape, warp) {
+            return None;
+        }
+        self.went_on += 1;
+        let Resume { registers, predicates, memory, .. } = warp;
+        let visit = adopted.visit(lent, &mut self.turn, true, (registers, predicates, *memory));
+        (warp.pc, warp.budget) = (lent.raw.pc, lent.raw.budget);
+        Some(match self.end(number, index, visit) {
+            End::Barrier => self.lent[index].barrier(),
+            End::Pause(pause) => HostEnd::Pause(pause),
+        })
     }
 
     fn settle(&mut self, frame: &mut Frame<'_>) {
@@ -168,7 +167,6 @@ impl CoreCode {
             adopted: Vec::new(),
             places: HashMap::new(),
             recent: [(u64::MAX, None); RECENT],
-            behind: None,
             lent: Vec::new(),
             range: 0..0,
             pause: FIRST_PAUSE,
@@ -221,7 +219,6 @@ impl CoreCode {
         self.lent.iter_mut().for_each(Lent::forget_region);
         self.places.clear();
         self.recent = [(u64::MAX, None); RECENT];
-        self.behind = None;
         self.begins = false;
         let callee = self.callee.as_ref();
         self.range = callee.map_or(0..0, |callee| callee.start..callee.end());
@@ -254,8 +251,7 @@ impl CoreCode {
             if let Some(entry) = translated.region.entries.iter().position(|entry| entry == key)
                 && let Some(place) = self.places.get_mut(&key.pc)
             {
-                let vectors = translated.rows.entries[entry].vectors;
-                let entrance = Entrance { number, entry, vectors };
+                let entrance = Entrance { number, entry };
                 place.entries[usize::from(key.full)].get_or_insert(entrance);
                 place.left = count as u64;
             }
@@ -277,18 +273,20 @@ impl CoreCode {
 
     /// Runs a region from an entry on. What the warp has become is not given back, apart from pc, budget and steps.
     fn enter(&mut self, entrance: Entrance, frame: &mut Frame<'_>) -> End {
-        let Entrance { number, entry, .. } = entrance;
+        let Entrance { number, entry } = entrance;
         let warp = usize::from(frame.place[0]);
         if self.lent.len() <= warp {
             self.lent.resize_with(warp + 1, || Lent::nowhere(self.barriers));
         }
-        let (lent, translated) = (&mut self.lent[warp], &self.adopted[number].translated);
-        let is_as_expected = lent.arrive(translated, [number, entry], &self.shape, frame);
+        let (lent, adopted) = (&mut self.lent[warp], &mut self.adopted[number]);
+        let is_as_expected = lent.arrive(&adopted.translated, [number, entry], &self.shape, frame);
         let Frame { registers, predicates, memory, .. } = frame;
-        let end = self.call(number, warp, is_as_expected, (registers, predicates, *memory));
-        if self.lent[warp].is_refused() {
-            self.adopted[number].look_at(entry, frame);
+        let pieces = (&mut *registers, &mut **predicates, *memory);
+        let visit = adopted.visit(lent, &mut self.turn, is_as_expected, pieces);
+        if lent.is_refused() {
+            adopted.look_at(entry, frame);
         }
+        let end = self.end(number, warp, visit);
         let raw = &self.lent[warp].raw;
         *frame.pc = raw.pc;
         frame.stats.steps += frame.budget - raw.budget;
@@ -296,71 +294,42 @@ impl CoreCode {
         end
     }
 
-    /// Runs a region from behind a barrier on. Returns the warp's number and the end; `None` if it cannot go on there.
-    #[inline]
-    fn resume(&mut self, warp: &mut Resume<'_>) -> Option<(usize, End)> {
-        if self.version != Some(self.shared.version.load(Ordering::Acquire)) {
-            return None;
-        }
-        let index = usize::from(warp.warp);
-        let full = self.lent.get(index)?.raw.active == self.shape.full();
-        let Entrance { number, entry, vectors } = match self.behind {
-            Some((pc, was_full, entrance)) if (pc, was_full) == (warp.pc, full) => entrance,
-            _ => self.find_behind(warp.pc, full)?,
-        };
-        let lent = self.lent.get_mut(index)?;
-        if !lent.go_on([number, entry], vectors, &self.shape, warp) {
-            return None;
-        }
-        self.went_on += 1;
-        let Resume { registers, predicates, memory, .. } = warp;
-        Some((index, self.call(number, index, true, (registers, predicates, *memory))))
-    }
-
-    /// The entrance behind a barrier.
-    fn find_behind(&mut self, pc: u64, full: bool) -> Option<Entrance> {
-        let entrance = self.place(pc)?.entries[usize::from(full)]?;
-        self.behind = Some((pc, full, entrance));
-        Some(entrance)
-    }
-
-    /// Runs a region, if the warp is as the entry expects at which it stands.
+    /// Counts a visit. Returns what comes behind it.
     #[inline(always)]
-    fn call(
-        &mut self,
-        number: usize,
-        warp: usize,
-        is_as_expected: bool,
-        (registers, predicates, memory): Pieces<'_, '_>,
-    ) -> End {
-        let Adopted { translated, .. } = &self.adopted[number];
-        let lent = &mut self.lent[warp];
-        if translated.places > 0 {
-            lent.raw.leaving = self.turn % (translated.places + 1);
-            self.turn += 1;
+    fn end(&mut self, number: usize, warp: usize, visit: Option<(Leave, u64)>) -> End {
+        match visit {
+            Some((why @ Leave::Barrier, issued)) if self.lent[warp].raw.may_wait() => {
+                self.count(number, why, issued, false);
+                End::Barrier
+            }
+            _ => End::Pause(self.pause_behind(number, warp, visit)),
         }
-        let before = lent.raw.budget;
-        let is_called = !is_as_expected
-            || translated.function.call(&mut lent.raw, registers, predicates, memory);
-        let why = is_called.then(|| lent.leave(translated, is_as_expected)).flatten();
-        let Some(why) = why else { return End::Pause(1) };
-        let issued = before - lent.raw.budget;
-        let (pc, left) = (lent.raw.pc, lent.raw.budget);
-        let end = match why {
-            Leave::Barrier if lent.raw.may_wait() => End::Barrier,
-            Leave::Foreign | Leave::Barrier => End::Pause(1),
-            // It goes on where another entry may be.
-            Leave::End if left > 0 => End::Pause(0),
-            _ => End::Pause(self.place(pc).map_or(1, |place| place.left)),
-        };
-        let is_nowhere = why == Leave::End && {
-            let full = usize::from(self.lent[warp].raw.active == self.shape.full());
-            self.place(pc).is_none_or(|place| place.entries[full].is_none())
-        };
+    }
+
+    #[inline(always)]
+    fn count(&mut self, number: usize, why: Leave, issued: u64, is_nowhere: bool) {
         if self.adopted[number].count(why, issued, is_nowhere) {
             self.judge(number);
         }
-        end
+    }
+
+    /// Counts a visit that is not at a barrier. Returns for how many instructions the interpreter should go on behind it.
+    #[inline(never)]
+    fn pause_behind(&mut self, number: usize, warp: usize, visit: Option<(Leave, u64)>) -> u64 {
+        let Some((why, issued)) = visit else { return 1 };
+        let raw = &self.lent[warp].raw;
+        let (pc, left, full) = (raw.pc, raw.budget, raw.active == self.shape.full());
+        let place = self.place(pc);
+        let is_nowhere = why == Leave::End
+            && place.is_none_or(|place| place.entries[usize::from(full)].is_none());
+        let pause = match why {
+            Leave::Foreign | Leave::Barrier => 1,
+            // It goes on where another entry may be.
+            Leave::End if left > 0 => 0,
+            _ => place.map_or(1, |place| place.left),
+        };
+        self.count(number, why, issued, is_nowhere);
+        pause
     }
 
     /// Adds what was seen of all regions to what others have seen.

@@ -109,7 +109,7 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
     /// A warp as it is lent to the host code.
     fn lent(&mut self, number: usize, budget: u64) -> Option<(&mut dyn HostCode, Frame<'_>)> {
         // A core that may be interrupted looks for that behind each barrier.
-        let passes_alone = self.warps.none_waits() && !self.env.handles_interrupts;
+        let passes_alone = self.crowds.none_waits() && !self.env.handles_interrupts;
         let warp = &mut self.warps[number];
         let env = &self.env;
         let frame = Frame {

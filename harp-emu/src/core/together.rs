@@ -2,22 +2,9 @@
 
 use super::host_code::{Barrier, LEAST};
 use super::{Lanes, name};
-use crate::host_code::{Resume, Resumes};
+use crate::host_code::{HostCode, HostEnd, Resume};
 use crate::warp::Status;
 use crate::word::Word;
-
-/// The warps of a round, from the one on whose turn it is.
-struct Together<'c, 'm, W: Word, const C: usize> {
-    core: &'c mut Lanes<'m, W, C>,
-    number: usize,
-    quantum: u64,
-    /// The instructions that the core has issued when the warp's quantum ends.
-    until: u64,
-    /// Those that the warp may issue at most.
-    budget: u64,
-    /// For how many instructions host code rests, if it ends where the warp is.
-    pause: Option<u64>,
-}
 
 impl<W: Word, const C: usize> Lanes<'_, W, C> {
     /// Lets warps from `number` on that host code has left at barriers go on there, each for its quantum, as long as
@@ -27,61 +14,62 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
             return (number, quantum);
         }
         let Some(mut code) = self.host_code.take() else { return (number, quantum) };
-        let until = self.issued + quantum;
-        let mut warps = Together { core: self, number, quantum, until, budget: 0, pause: None };
-        code.go_on(&mut warps);
-        let Together { number, until, pause, .. } = warps;
+        let (next, left, pause) = self.go_on_in(&mut *code, number, quantum);
         self.host_code = Some(code);
         if let Some(pause) = pause {
-            self.settle(number);
+            self.settle(next);
             self.host_pause = pause;
         }
-        (number, until - self.issued)
+        (next, left)
     }
-}
 
-impl<W: Word, const C: usize> Together<'_, '_, W, C> {
-    /// Counts what the warp has issued: as many instructions, of which `insts` are not counted yet.
-    fn count(&mut self, issued: u64, insts: u64, pc: u64) {
-        let warp = &mut self.core.warps[self.number];
-        warp.stats.steps += issued;
-        warp.stats.insts += insts;
-        warp.pc = pc;
-        self.core.issued += issued;
-    }
-}
-
-impl<W: Word, const C: usize> Resumes for Together<'_, '_, W, C> {
-    fn next(&mut self) -> Option<Resume<'_>> {
-        let core = &mut *self.core;
-        while core.warps.get(self.number)?.status != Status::Ready {
-            self.number += 1;
-            self.until = core.issued + self.quantum;
+    /// As [`go_on_together`](Self::go_on_together), in this host code. Returns also for how many instructions that rests, if
+    /// it ends where the warp is.
+    fn go_on_in(
+        &mut self,
+        code: &mut dyn HostCode,
+        mut number: usize,
+        quantum: u64,
+    ) -> (usize, u64, Option<u64>) {
+        // The instructions that the core has issued when the warp's quantum ends.
+        let mut until = self.issued + quantum;
+        loop {
+            while self.warps.get(number).is_some_and(|warp| warp.status != Status::Ready) {
+                number += 1;
+                until = self.issued + quantum;
+            }
+            let left = until - self.issued;
+            let budget = self.fuel.map_or(left, |limit| left.min(limit - self.issued));
+            let unsettled = self.unsettled;
+            let is_here = |_: &_| budget >= LEAST && unsettled >> number & 1 != 0;
+            let warp = self.warps.get_mut(number).filter(is_here);
+            let Some(warp) = warp else { return (number, left, None) };
+            let Some(predicates) = warp.preds.first_chunk_mut() else {
+                return (number, left, None);
+            };
+            let mut resume = Resume {
+                warp: name(number).into(),
+                registers: W::registers(warp.regs.as_flattened_mut().as_flattened_mut()),
+                predicates,
+                memory: W::memory(self.env.cells),
+                plain_stores_from: self.env.plain_stores_from,
+                pc: warp.pc,
+                budget,
+            };
+            let Some(end) = code.go_on(&mut resume) else { return (number, left, None) };
+            let issued = budget - resume.budget;
+            warp.pc = resume.pc;
+            warp.stats.steps += issued;
+            self.issued += issued;
+            match end {
+                HostEnd::Pause(pause) => return (number, until - self.issued, Some(pause)),
+                HostEnd::Barrier { id, warps, insts, next } => {
+                    warp.stats.steps += 1;
+                    warp.stats.insts += insts;
+                    self.issued += 1;
+                    self.wait(number, Barrier { id, warps, next });
+                }
+            }
         }
-        let left = self.until - core.issued;
-        self.budget = core.fuel.map_or(left, |limit| left.min(limit - core.issued));
-        if self.budget < LEAST || !core.is_unsettled(self.number) {
-            return None;
-        }
-        let warp = &mut core.warps[self.number];
-        Some(Resume {
-            warp: name(self.number).into(),
-            registers: W::registers(warp.regs.as_flattened_mut().as_flattened_mut()),
-            predicates: warp.preds.first_chunk_mut()?,
-            memory: W::memory(core.env.cells),
-            plain_stores_from: core.env.plain_stores_from,
-            pc: warp.pc,
-            budget: self.budget,
-        })
-    }
-
-    fn waits(&mut self, id: u64, warps: u64, insts: u64, next: u64, pc: u64, left: u64) {
-        self.count(self.budget - left + 1, insts, pc);
-        self.core.wait(self.number, Barrier { id, warps, next });
-    }
-
-    fn leaves(&mut self, pause: u64, pc: u64, left: u64) {
-        self.count(self.budget - left, 0, pc);
-        self.pause = Some(pause);
     }
 }

@@ -5,6 +5,7 @@ use harp_isa::Pred;
 
 use super::block::{At, Stub};
 use super::{Emitter, aligned};
+use crate::body::Body;
 use crate::class::Class;
 use crate::frame::{Leave, at};
 use crate::region::Key;
@@ -143,7 +144,7 @@ impl Emitter<'_, '_> {
 
     fn write_back(&mut self, place: Place, why: Value, needed: Bits) {
         self.settle();
-        let (mut rows, mut vectors, mut foreign) = (Vec::new(), 0, 0);
+        let (mut rows, mut vectors, mut foreign, mut behind) = (Vec::new(), 0, 0, None);
         let mut way = WayOut { preds: self.preds[1] & needed.preds, ..WayOut::default() };
         for r in bits_of(self.at.local.changed & self.region.registers & needed.regs) {
             let index = usize::from(r);
@@ -181,6 +182,12 @@ impl Emitter<'_, '_> {
             foreign = self.at.inst.registers().1.map_or(0, |dst| 1 << dst);
             let next = self.long(self.at.inst.next);
             self.b.ins().store(aligned(), next, self.frame, at!(next));
+            if matches!(self.at.inst.body, Body::Barrier { .. }) {
+                let key = Key::new(self.at.inst.next, self.at.key.full);
+                let entries = self.region.entries.iter();
+                // At its head, a region assumes more than what holds behind the instruction before.
+                behind = entries.skip(1).position(|entry| *entry == key).map(|place| place + 1);
+            }
         }
         let active = self.active_bits();
         let pc = match place {
@@ -189,7 +196,7 @@ impl Emitter<'_, '_> {
         };
         let left = self.budget_left();
         let exits = &mut self.rows.exits;
-        let leaves = Exit::new(&rows, vectors, foreign);
+        let leaves = Exit::new(&rows, vectors, foreign, behind);
         let exit = exits.iter().position(|other| *other == leaves).unwrap_or(exits.len());
         if exit == exits.len() {
             exits.push(leaves);
