@@ -5,7 +5,7 @@ use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
 use cranelift_frontend::FunctionBuilder;
 
 use super::super::parts::{
-    LaneLoop, guest, is_beyond, load, load_odd, narrow, store, store_odd, vector_constant,
+    LaneLoop, expand, guest, is_beyond, load, load_odd, narrow, store, store_odd, vector_constant,
     vector_of,
 };
 use super::super::values::Vectors;
@@ -105,11 +105,24 @@ impl Emitter<'_, '_> {
             let here = self.or_in_any_case(never);
             self.leave_only_if(here, Leave::Access);
         }
+        // Under a predicate, often no lane of a warp executes.
+        let skipped = executing.map(|executing| {
+            let [called, behind] = [self.b.create_block(), self.b.create_block()];
+            self.b.ins().brif(executing, called, &[], behind, &[]);
+            self.b.seal_block(called);
+            self.b.switch_to_block(called);
+            behind
+        });
         let odd = self.may_be_odd(access) && !matches!(task, Task::Update(_));
         self.call_helper(Helper::Anywhere(Anywhere { access, task, all, odd }), memory);
         let outside = self.b.ins().load(types::I64, aligned(), frame, at!(outside));
         let is_outside = self.b.ins().icmp_imm_s(IntCC::NotEqual, outside, 0);
         self.leave_only_if(is_outside, Leave::Access);
+        if let Some(behind) = skipped {
+            self.b.ins().jump(behind, &[]);
+            self.b.seal_block(behind);
+            self.b.switch_to_block(behind);
+        }
     }
 }
 
@@ -229,15 +242,49 @@ impl Code<'_> {
             self.for_each_lane(bits, Self::access_lane);
             self.b.ins().jump(done, &[]);
             self.b.switch_to_block(some_bad);
+            self.unless_executing(bits, done);
         }
         self.one_by_one(bits, done);
     }
 
-    /// Loads in all lanes, if many execute, whose addresses have all been checked, and goes to `done`.
-    fn load_at_once(&mut self, bits: Value, done: Block) {
+    /// If many of these bits are set, gives the other lanes usable addresses; if all are then, does the access and goes to
+    /// `done`.
+    fn unless_executing(&mut self, bits: Value, done: Block) {
+        let ty = self.shape.int_vector();
+        let [many, otherwise] = self.are_many(bits);
+        self.b.switch_to_block(many);
+        let usable = match self.task {
+            Task::Load => self.vector(|_| 0),
+            _ => self.first_plain(),
+        };
+        for (k, mask) in expand(&mut self.b, self.shape, bits).into_iter().enumerate() {
+            let place = scratch(0) + 16 * k as i32;
+            let addresses = self.b.ins().load(ty, aligned(), self.frame, place);
+            let addresses = self.b.ins().bitselect(mask, addresses, usable);
+            self.b.ins().store(aligned(), addresses, self.frame, place);
+        }
+        let bad = self.any_outside();
+        let all_usable = self.b.create_block();
+        self.b.ins().brif(bad, otherwise, &[], all_usable, &[]);
+        self.b.switch_to_block(all_usable);
+        match self.task {
+            Task::Load => self.in_all_lanes(),
+            _ => self.for_each_lane(bits, Self::access_lane),
+        }
+        self.b.ins().jump(done, &[]);
+        self.b.switch_to_block(otherwise);
+    }
+
+    /// Blocks for whether in many lanes or few the bits are set.
+    fn are_many(&mut self, bits: Value) -> [Block; 2] {
         let count = self.b.ins().popcnt(bits);
         let are_many = self.b.ins().icmp_imm_s(IntCC::SignedGreaterThanOrEqual, count, MANY_LANES);
-        let [many, few] = self.branch(are_many);
+        self.branch(are_many)
+    }
+
+    /// Loads in all lanes, if many execute, whose addresses have all been checked, and goes to `done`.
+    fn load_at_once(&mut self, bits: Value, done: Block) {
+        let [many, few] = self.are_many(bits);
         self.b.switch_to_block(many);
         self.by_vectors(done);
         self.in_all_lanes();
@@ -452,20 +499,23 @@ impl Code<'_> {
         self.b.ins().load(types::I64, aligned(), self.frame, at!(plain_from))
     }
 
+    /// The same in all lanes of a vector.
+    fn first_plain(&mut self) -> Value {
+        let from = self.plain_from();
+        let word = match self.shape.bytes() {
+            4 => self.b.ins().ireduce(types::I32, from),
+            _ => from,
+        };
+        self.b.ins().splat(self.shape.int_vector(), word)
+    }
+
     /// Whether the address of any lane is not usable, whether it executes or not.
     fn any_outside(&mut self) -> Value {
         let ty = self.shape.int_vector();
         let addresses: Vec<Value> = (0..self.shape.vectors())
             .map(|k| self.b.ins().load(ty, aligned(), self.frame, scratch(0) + 16 * k as i32))
             .collect();
-        let from = (self.task != Task::Load).then(|| {
-            let from = self.plain_from();
-            let word = match self.shape.bytes() {
-                4 => self.b.ins().ireduce(types::I32, from),
-                _ => from,
-            };
-            self.b.ins().splat(ty, word)
-        });
+        let from = (self.task != Task::Load).then(|| self.first_plain());
         let (last, bytes) = (self.last, self.access.bytes as u64);
         let last = self.vector(|_| last);
         let mut bad = self.beyond(&addresses, last, from);
