@@ -343,6 +343,94 @@ fn words_at_any_byte_are_those_that_the_interpreter_finds() {
     }
 }
 
+/// Where the words are that are compared, 8 bytes for each.
+const COMPARED: u64 = 0x1000;
+
+/// Comparisons of `%r4` and `%r5` in the sign of `%r6`, as programs do them without an instruction for it, and others that
+/// look like them.
+const SIGNS: [&str; 10] = [
+    "sub %r6, %r4, %r5; xor %r7, %r4, %r5; xor %r8, %r6, %r4; and %r7, %r7, %r8; xor %r6, %r6, %r7",
+    "sub %r6, %r4, %r5; xor %r7, %r5, %r4; xor %r8, %r4, %r6; and %r7, %r8, %r7; xor %r6, %r7, %r6",
+    "sub %r6, %r4, %r5; xor %r7, %r4, %r5; xor %r8, %r6, %r5; and %r7, %r7, %r8; xor %r6, %r6, %r7",
+    "sub %r6, %r4, %r5; xor %r7, %r4, %r6; xor %r8, %r6, %r4; and %r7, %r7, %r8; xor %r6, %r6, %r7",
+    "sub %r6, %r5, %r4; xor %r7, %r4, %r5; xor %r8, %r6, %r4; and %r7, %r7, %r8; xor %r6, %r6, %r7",
+    "not %r6, %r4; and %r7, %r6, %r5; or %r6, %r6, %r5; sub %r8, %r4, %r5; and %r6, %r6, %r8; or %r6, %r7, %r6",
+    "not %r6, %r4; and %r7, %r5, %r6; or %r6, %r5, %r6; sub %r8, %r4, %r5; and %r6, %r8, %r6; or %r6, %r6, %r7",
+    "not %r6, %r5; and %r7, %r6, %r5; or %r6, %r6, %r4; sub %r8, %r4, %r5; and %r6, %r6, %r8; or %r6, %r7, %r6",
+    "not %r6, %r1; and %r7, %r6, %r5; or %r6, %r6, %r5; sub %r8, %r4, %r5; and %r6, %r6, %r8; or %r6, %r7, %r6",
+    "not %r6, %r4; and %r7, %r6, %r5; or %r6, %r7, %r5; sub %r8, %r4, %r5; and %r6, %r6, %r8; or %r6, %r7, %r6",
+];
+
+#[test]
+fn comparisons_in_several_instructions_are_what_these_compute() {
+    if Native::new(When::AtOnce).is_none() {
+        return;
+    }
+    let words = [0, 1, 2, 5, 0x7fff_fffe, 0x7fff_ffff, 0x1234_5678];
+    let words = words.into_iter().flat_map(|word: u32| [word, !word]);
+    // Both halves of 8 bytes.
+    let pairs = words.chain([0x8000_0000, 0x55aa_55aa]).map(|word| [word, word.rotate_left(16)]);
+    let halves = pairs.flatten().map(u64::from);
+    let words: Vec<(u64, u64)> = (COMPARED..).step_by(4).zip(halves).collect();
+    let signs = SIGNS.map(|sign| {
+        let sign = sign.replace("; ", "\n");
+        format!("{sign}\nisneg @p0, %r6\nmuli %r10, %r10, #3\n@p0 ? addi %r10, %r10, #1\n")
+    });
+    let (tiers, signs) = (tiers(), signs.concat());
+    for arch in ["4w16/4/32/2", "8w16/4/32/2", "4w16/4/3/2", MACHINE] {
+        let lanes = arch.parse::<ArchId>().unwrap().lanes();
+        let last = lanes - 1;
+        let program = format!(
+            "
+        .perm x
+        .entry
+        .global
+boot:   ldi %r1, #{last}
+spread: clone %r1
+        subi %r1, %r1, #1
+        rtop @p0, %r1
+  @p0 ? jmpi spread
+        ldi %r2, #{lanes}
+        jalis %ra, %r2, all
+        ldi %r0, stop
+        jmprt %r0
+stop:   halt
+all:    ldi %r14, #16
+        ldi %r0, #{COMPARED}
+        andi %r4, %r1, #15
+        shli %r4, %r4, #3
+        add %r4, %r4, %r0
+        ld %r4, %r4, #0
+round:  andi %r2, %r14, #15
+        shli %r2, %r2, #3
+        add %r2, %r2, %r0
+        ld %r5, %r2, #0
+{signs}
+        add %r2, %r1, %r14
+        andi %r2, %r2, #15
+        shli %r2, %r2, #3
+        add %r2, %r2, %r0
+        ld %r5, %r2, #0
+{signs}
+        or %r9, %r4, %r4
+        ld %r4, %r0, #8
+        andi %r2, %r14, #15
+        shli %r2, %r2, #3
+        add %r2, %r2, %r0
+        ld %r5, %r2, #0
+{signs}
+        or %r4, %r9, %r9
+        subi %r14, %r14, #1
+        rtop @p3, %r14
+  @p3 ? jmpi round
+        ldi %r0, stop
+        jmprt %r0
+"
+        );
+        agree(&tiers, arch, &program, &words, arch);
+    }
+}
+
 /// One warp waits at a barrier for two, another comes there and is for one only: neither goes on. At another barrier it does.
 #[test]
 fn a_barrier_for_one_warp_is_not_passed_where_others_wait() {

@@ -13,6 +13,7 @@
 //! | `alu`, `divide`, `predicates`, `memory` | what instructions do |
 //! | `check` | whether addresses can be accessed |
 //! | `helper` | functions that regions call for accesses that would take much code |
+//! | `less` | comparisons of which several instructions are one |
 //! | `assume` | what is assumed of their results, and guarded |
 //! | `late` | the order of instructions without effects |
 //! | `parts` | pieces of code that regions and these functions share |
@@ -34,6 +35,7 @@ mod few;
 mod helper;
 mod lane;
 mod late;
+mod less;
 mod memory;
 mod once;
 mod parts;

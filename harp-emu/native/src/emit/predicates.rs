@@ -4,6 +4,7 @@ use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{InstBuilder, Value};
 
 use super::Emitter;
+use super::less::comparison;
 use super::values::{PredVal, Val};
 use crate::body::{Compare, Logic, Src};
 use crate::frame::Leave;
@@ -20,12 +21,12 @@ impl Emitter<'_, '_> {
         if vals.iter().all(|val| val.class.is_uniform()) {
             let [x, y] = &mut vals;
             let (x, y) = (self.scalar(x), self.scalar(y));
-            let flag = Some(self.compare(compare, x, y));
+            let flag = Some(self.compare_words(compare, b, x, y));
             return PredVal { flag, ..PredVal::default() };
         }
         let [x, y] = &mut vals;
         let (x, y) = (self.vectors(x), self.vectors(y));
-        let vectors = self.zip(&x, &y, |e, x, y| e.compare(compare, x, y));
+        let vectors = self.zip(&x, &y, |e, x, y| e.compare_words(compare, b, x, y));
         self.keep(x_reg, &vals[0]);
         self.keep(y_reg, &vals[1]);
         PredVal { vectors: Some(vectors.into()), ..PredVal::default() }
@@ -47,6 +48,15 @@ impl Emitter<'_, '_> {
         }
         let flag = Some(self.b.ins().icmp_imm_s(IntCC::SignedLessThan, first, 0));
         PredVal { flag, ..PredVal::default() }
+    }
+
+    /// Whether words compare, of which the second one is this source. Whether a word is negative may be another comparison.
+    fn compare_words(&mut self, compare: Compare, second: Src, x: Value, y: Value) -> Value {
+        let is_sign = (compare, second) == (Compare::Less, Src::Imm(0));
+        match comparison(&self.b.func.dfg, x).filter(|_| is_sign) {
+            Some((condition, [a, b])) => self.b.ins().icmp(condition, a, b),
+            None => self.compare(compare, x, y),
+        }
     }
 
     pub(super) fn compare(&mut self, compare: Compare, a: Value, b: Value) -> Value {
