@@ -135,7 +135,7 @@ words! {
         Group,
         /// The work-item's number in its work-group, counted along the first dimension first.
         LocalIndex,
-        /// The work-item's position in its work-group, first dimension.
+        /// The work-item's position in its work-group, first dimension; negative while a lane has no work-item.
         LocalIdX,
         /// Second dimension.
         LocalIdY,
