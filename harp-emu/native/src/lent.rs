@@ -61,6 +61,7 @@ impl Lent {
 
     /// The barrier at which it is.
     pub(crate) fn barrier(&self) -> HostEnd {
+        // No two neighbours of the frame follow each other in this: read as one, they would wait for what was just written.
         let ([id, warps, insts], next) = (self.raw.barrier, self.raw.next);
         HostEnd::Barrier { id, insts, next, warps }
     }
