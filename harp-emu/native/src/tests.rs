@@ -126,6 +126,29 @@ stop:   halt
     )
 }
 
+/// A program that does this in all lanes, which have their numbers in `%r1`: on any machine.
+fn in_cloned_lanes(lanes: u8, text: &str) -> String {
+    let last = lanes - 1;
+    format!(
+        "
+        .perm x
+        .entry
+        .global
+boot:   ldi %r1, #{last}
+spread: clone %r1
+        subi %r1, %r1, #1
+        rtop @p0, %r1
+  @p0 ? jmpi spread
+        ldi %r2, #{lanes}
+        jalis %ra, %r2, all
+        ldi %r0, stop
+        jmprt %r0
+stop:   halt
+{text}
+"
+    )
+}
+
 /// The machine of most of these programs.
 const MACHINE: &str = "4w16/4/32/2+x";
 
@@ -264,22 +287,8 @@ fn accesses_around_an_address_trap_where_each_does() {
 /// In all lanes, and then in those of the mask, loads and stores of words around an address at a distance from lane to lane, as
 /// programs find parts of words where no instruction does.
 fn around_any_byte(stride: i64, lanes: u8) -> String {
-    let last = lanes - 1;
-    format!(
+    let text = format!(
         "
-        .perm x
-        .entry
-        .global
-boot:   ldi %r1, #{last}
-spread: clone %r1
-        subi %r1, %r1, #1
-        rtop @p0, %r1
-  @p0 ? jmpi spread
-        ldi %r2, #{lanes}
-        jalis %ra, %r2, all
-        ldi %r0, stop
-        jmprt %r0
-stop:   halt
 all:    ldi %r14, #2
         ldi %r0, #0x800
         ld %r2, %r0, #0
@@ -318,7 +327,8 @@ end:    join
         rtop @p3, %r14
   @p3 ? jmpi round
 "
-    )
+    );
+    in_cloned_lanes(lanes, &text)
 }
 
 #[test]
@@ -379,22 +389,8 @@ fn comparisons_in_several_instructions_are_what_these_compute() {
     let (tiers, signs) = (tiers(), signs.concat());
     for arch in ["4w16/4/32/2", "8w16/4/32/2", "4w16/4/3/2", MACHINE] {
         let lanes = arch.parse::<ArchId>().unwrap().lanes();
-        let last = lanes - 1;
-        let program = format!(
+        let text = format!(
             "
-        .perm x
-        .entry
-        .global
-boot:   ldi %r1, #{last}
-spread: clone %r1
-        subi %r1, %r1, #1
-        rtop @p0, %r1
-  @p0 ? jmpi spread
-        ldi %r2, #{lanes}
-        jalis %ra, %r2, all
-        ldi %r0, stop
-        jmprt %r0
-stop:   halt
 all:    ldi %r14, #16
         ldi %r0, #{COMPARED}
         andi %r4, %r1, #15
@@ -427,7 +423,7 @@ round:  andi %r2, %r14, #15
         jmprt %r0
 "
         );
-        agree(&tiers, arch, &program, &words, arch);
+        agree(&tiers, arch, &in_cloned_lanes(lanes, &text), &words, arch);
     }
 }
 

@@ -86,13 +86,18 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
             HostEnd::Barrier { id, warps, insts, next } => {
                 self.unsettled |= 1 << number;
                 *left -= 1;
-                self.issued += 1;
-                let stats = &mut self.warps[number].stats;
-                stats.steps += 1;
-                stats.insts += insts;
+                self.count_bar(number, insts);
                 Some(Barrier { id, warps, next })
             }
         }
+    }
+
+    /// Counts the `bar` at which host code has left a warp.
+    pub(super) fn count_bar(&mut self, number: usize, insts: u64) {
+        let stats = &mut self.warps[number].stats;
+        stats.steps += 1;
+        stats.insts += insts;
+        self.issued += 1;
     }
 
     /// Lends a warp to the host code.

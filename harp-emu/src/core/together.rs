@@ -40,10 +40,10 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
             }
             let left = until - self.issued;
             let budget = self.fuel.map_or(left, |limit| left.min(limit - self.issued));
-            let unsettled = self.unsettled;
-            let is_here = |_: &_| budget >= LEAST && unsettled >> number & 1 != 0;
-            let warp = self.warps.get_mut(number).filter(is_here);
-            let Some(warp) = warp else { return (number, left, None) };
+            if number >= self.warps.len() || budget < LEAST || !self.is_unsettled(number) {
+                return (number, left, None);
+            }
+            let warp = &mut self.warps[number];
             let Some(predicates) = warp.preds.first_chunk_mut() else {
                 return (number, left, None);
             };
@@ -64,9 +64,7 @@ impl<W: Word, const C: usize> Lanes<'_, W, C> {
             match end {
                 HostEnd::Pause(pause) => return (number, until - self.issued, Some(pause)),
                 HostEnd::Barrier { id, warps, insts, next } => {
-                    warp.stats.steps += 1;
-                    warp.stats.insts += insts;
-                    self.issued += 1;
+                    self.count_bar(number, insts);
                     self.wait(number, Barrier { id, warps, next });
                 }
             }

@@ -25,9 +25,11 @@ impl Values<'_> {
             let [a, b] = self.operands(Opcode::Isub, difference)?;
             let [x, y] = self.operands(Opcode::Band, overflow)?;
             either(x, y, |signs, changed| {
-                let is_it = self.combines(Opcode::Bxor, signs, a, b)
-                    && self.combines(Opcode::Bxor, changed, difference, a);
-                is_it.then_some([a, b])
+                let is_of = |word, [a, b]: [Value; 2]| {
+                    let are = |x, y| self.is_same(x, a) && self.is_same(y, b);
+                    self.combines(Opcode::Bxor, word, are)
+                };
+                (is_of(signs, [a, b]) && is_of(changed, [difference, a])).then_some([a, b])
             })
         })
     }
@@ -39,13 +41,10 @@ impl Values<'_> {
             let [x, y] = self.operands(Opcode::Band, borrowed)?;
             either(x, y, |not_above, difference| {
                 let [a, b] = self.operands(Opcode::Isub, difference)?;
-                let of = |opcode, word| {
-                    let [x, y] = self.operands(opcode, word)?;
-                    either(x, y, |x, y| (self.inverts(x, a) && self.is_same(y, b)).then_some(()))
-                };
-                of(Opcode::Band, below)?;
-                of(Opcode::Bor, not_above)?;
-                Some([a, b])
+                let are = |x, y| self.inverts(x, a) && self.is_same(y, b);
+                let is_it = self.combines(Opcode::Band, below, are)
+                    && self.combines(Opcode::Bor, not_above, are);
+                is_it.then_some([a, b])
             })
         })
     }
@@ -65,10 +64,9 @@ impl Values<'_> {
         }
     }
 
-    /// Whether a word is made of these two, in any order.
-    fn combines(&self, opcode: Opcode, word: Value, a: Value, b: Value) -> bool {
-        let is_it = |x, y| (self.is_same(x, a) && self.is_same(y, b)).then_some(());
-        self.operands(opcode, word).is_some_and(|[x, y]| either(x, y, is_it).is_some())
+    /// Whether this instruction has made a word of two that are as wanted, in any order.
+    fn combines(&self, opcode: Opcode, word: Value, are: impl Fn(Value, Value) -> bool) -> bool {
+        self.operands(opcode, word).is_some_and(|[x, y]| are(x, y) || are(y, x))
     }
 
     /// Whether a word is this one with all bits inverted.

@@ -53,7 +53,7 @@ impl Emitter<'_, '_> {
     /// Whether words compare, of which the second one is this source. Whether a word is negative may be another comparison.
     fn compare_words(&mut self, compare: Compare, second: Src, x: Value, y: Value) -> Value {
         let is_sign = (compare, second) == (Compare::Less, Src::Imm(0));
-        match comparison(&self.b.func.dfg, x).filter(|_| is_sign) {
+        match is_sign.then(|| comparison(&self.b.func.dfg, x)).flatten() {
             Some((condition, [a, b])) => self.b.ins().icmp(condition, a, b),
             None => self.compare(compare, x, y),
         }

@@ -242,14 +242,14 @@ impl Code<'_> {
             self.for_each_lane(bits, Self::access_lane);
             self.b.ins().jump(done, &[]);
             self.b.switch_to_block(some_bad);
-            self.unless_executing(bits, done);
+            self.many_at_once(bits, done);
         }
         self.one_by_one(bits, done);
     }
 
     /// If many of these bits are set, gives the other lanes usable addresses; if all are then, does the access and goes to
     /// `done`.
-    fn unless_executing(&mut self, bits: Value, done: Block) {
+    fn many_at_once(&mut self, bits: Value, done: Block) {
         let ty = self.shape.int_vector();
         let [many, otherwise] = self.are_many(bits);
         self.b.switch_to_block(many);
